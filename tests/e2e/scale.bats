@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# scale.bats - many files in one directory, and files of many extents. How fast that is, is printed
-# and not judged: what it takes of the store, and that nobody is held up, is.
+# scale.bats - many files in one directory, and files of many extents. The tests print how fast that is.
+# They check only the use of the store and that nobody is held up.
 
 load helpers
 
@@ -32,8 +32,8 @@ note() {
 	echo "# $*" >&3
 }
 
-# begin_churn FOLDER: another process has begun to make and remove directories there, and goes on until
-# end_churn; then $made is how many.
+# begin_churn FOLDER: starts a process that makes and removes directories there until end_churn. Then
+# $made tells how many.
 begin_churn() {
 	mkfifo "$dir/go"
 	scale churn "$1" <"$dir/go" >"$dir/made" 3>&- &
@@ -66,7 +66,7 @@ make_files() {
 	[ "$used" -le $((600 * many)) ]
 
 	[ "$(scale list "$mnt/many" "$many")" = "$many names" ]
-	# Positions stay while names come and go.
+	# A directory position stays valid while names come and go.
 	begin_churn "$mnt/many"
 	[ "$(scale seek "$mnt/many" "$many")" = "$many positions" ]
 	end_churn
@@ -98,7 +98,7 @@ transactions() {
 	status_of .store.transactions
 }
 
-# make_pieces: $mnt/a, of $extents extents; $free is how much is free again when it is gone.
+# make_pieces: makes $mnt/a of $extents extents; $free bytes are free again after its removal.
 make_pieces() {
 	extents=100000
 	! small || extents=10000

@@ -1,7 +1,7 @@
 /* scale.c - many names in one directory, and files of many pieces: scale OPERATION ARGUMENTS...
  *
- * Names have 16 bytes, and come in an order that is none of theirs. Exit status 0, or 1 with what
- * is wrong on standard error.
+ * Names have 16 bytes. They are made in an order that is not their sorted one. Exit status 0, or 1
+ * with a message on standard error.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum { NAME_BYTES = 16, PAGE = 4096 };
 
-/* An odd factor and its inverse modulo 2^64: numbers are scattered, and found again. */
+/* An odd factor and its inverse modulo 2^64: they scatter the numbers and find them again. */
 static const uint64_t scatter = 0x9e3779b97f4a7c15, gather = 0xf1de83e19937733d;
 
 static void name_of(uint64_t n, char name[NAME_BYTES + 1])
@@ -66,7 +66,7 @@ static int create(char **args)
 	return 0;
 }
 
-/* Empty files until one can't be made. */
+/* Makes empty files until that fails. */
 static int names(char **args)
 {
 	char name[NAME_BYTES + 1];
@@ -80,7 +80,7 @@ static int names(char **args)
 	}
 }
 
-/* Each name is there once, and no other. */
+/* Lists each name once, and no other. */
 static int list(char **args)
 {
 	uint64_t n = count_of(args[1]), seen = 0;
@@ -122,7 +122,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Looks up some of n names that nobody has looked up before; prints the median of nanoseconds. */
+/* Looks up some of n names for the first time; prints the median in nanoseconds. */
 static int look_up(char **args)
 {
 	uint64_t n = count_of(args[1]), times = count_of(args[2]);
@@ -167,7 +167,7 @@ struct position {
 	uint64_t number;
 };
 
-/* The next of the names, passing over those that come and go. */
+/* Returns the next of the names, and skips those that come and go. */
 static bool next_number(DIR *dir, long *before, uint64_t *number)
 {
 	struct dirent *entry;
@@ -181,7 +181,8 @@ static bool next_number(DIR *dir, long *before, uint64_t *number)
 	return entry != NULL;
 }
 
-/* A position that was told leads to the same name again, whatever came and went in the meantime. */
+/* A directory position leads to the same name again, even if other names came and went
+ * meanwhile. */
 static int seek(char **args)
 {
 	uint64_t n = count_of(args[1]), told = 0, number;
@@ -217,7 +218,7 @@ static bool input_ended(void)
 	return poll(&input, 1, 0) != 0;
 }
 
-/* Makes and removes names in a directory until standard input ends; prints how many. */
+/* Makes and removes names in a directory until standard input ends; prints their number. */
 static int churn(char **args)
 {
 	uint64_t n = 0;
@@ -238,7 +239,7 @@ static int churn(char **args)
 	return 0;
 }
 
-/* A file of n extents: every other page. */
+/* Makes a file of n extents: it writes every other page. */
 static int pieces(char **args)
 {
 	static char page[PAGE] = "piece";

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# service.bats - what a service manager is told, and how SIGTERM ends what it started.
+# service.bats - the messages to a service manager, and the end of the programs by SIGTERM.
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
@@ -23,13 +23,13 @@ teardown() {
 	teardown_rmem
 }
 
-# told TEXT...: these and nothing else, in this order.
+# told TEXT...: the service manager got these messages in this order, and no others.
 # shellcheck disable=SC2120 # none at all, too
 told() {
 	[ "$(cat "$dir/told")" = "$(printf '%s\n' "$@")" ]
 }
 
-# As a unit with ProtectSystem=strict and without ReadWritePaths= has it.
+# The disk is read-only, as it is in a unit with ProtectSystem=strict and without ReadWritePaths=.
 # bats test_tags=once
 @test "a snapshot to where the unit does not let the server write names the drop-in" {
 	local place=$dir/disk hint
@@ -51,14 +51,14 @@ told() {
 	refused 78 30 rmemfs-server -c "$dir/server.conf" --memory-dir "$memory" --export data:64MiB \
 		--listen "shm:$socket"
 	[[ ${lines[-1]} == *"snapshot_dir: can't write to $place: $hint" ]]
-	# Without systemd it is the disk.
+	# Without systemd the message blames the disk alone.
 	RMEMFS_TEST_SERVER_UNDER="env -u NOTIFY_SOCKET" start_server
 	run rmemfsctl snapshot default "$place/image" "$socket"
 	[ "$output" = "rmemfsctl: snapshot of 'default' in $place/image failed: can't make $place/image: Read-only file system" ]
 }
 
-# ends_soon: the daemon, by SIGTERM, with its mount gone and status 0. What it waits for takes it 1.5 s at
-# most; a busy machine its time.
+# ends_soon: SIGTERM ends the daemon with status 0, and its mount is gone. The daemon waits for 1.5 s at
+# most; a busy machine needs longer.
 ends_soon() {
 	local pid=$daemon_pid
 	daemon_pid=
@@ -75,7 +75,7 @@ ends_soon() {
 	until_true 5 told READY=1 "STATUS=serving 1 export" STOPPING=1
 }
 
-# progress_told WHAT: and that the time which is granted is not enough.
+# progress_told WHAT: systemd got the progress, and a request for more time.
 progress_told() {
 	grep -q "^STATUS=$1: .* of " "$dir/told" &&
 		[ "$(grep -A1 "^STATUS=$1: " "$dir/told" | tail -n 1)" = EXTEND_TIMEOUT_USEC=60000000 ]
@@ -124,15 +124,15 @@ progress_told() {
 }
 
 @test "what does not start is not ready" {
-	# Later it may, as the unit is to know: 75.
+	# The unit must know that a later start may succeed: status 75.
 	run rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt"
 	[ "$status" -eq 75 ]
 	# shellcheck disable=SC2119
 	told
 }
 
-# refused STATUS ERRNO COMMAND...: the server does not start; systemd is told why, and of no readiness, and
-# the last line of the log says it as well. Its level comes before it.
+# refused STATUS ERRNO COMMAND...: the server does not start. systemd gets the reason and no readiness.
+# The log's last line has the reason, too, after the level.
 refused() {
 	local why
 	: >"$dir/told"
@@ -158,7 +158,7 @@ refused() {
 	refused 78 2 rmemfs-server -c /dev/null --memory-dir "$dir/nowhere/memory" --listen "shm:$socket"
 	refused 78 27 "${server[@]}" --export huge:1TiB
 	grep -q "STATUS=refused: .*needed 1.0TiB, free " "$dir/told"
-	# May pass by itself.
+	# An error that may go away by itself.
 	refused 1 99 "${server[@]}" --listen tcp:192.0.2.1
 	grep -q "STATUS=failed: can't listen on tcp:192.0.2.1:7470: not an address" "$dir/told"
 	refused 1 113 "${server[@]}" --listen tcp:no-such-host.invalid
@@ -183,7 +183,7 @@ refused() {
 	kill -CONT "$server_pid"
 }
 
-# waits PID: in a call of the kernel that only the daemon can end.
+# waits PID: the process is in a system call that only the daemon can end.
 waits() {
 	grep -q fuse "/proc/$1/stack"
 }

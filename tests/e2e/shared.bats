@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared.bats - several mounts of one export that all write (-o share): to whom they belong, they are
-# one filesystem. What `coherence` (see ../stress) checks at random is here asked for by name, with the
+# shared.bats - several mounts of one export that all write (-o share) are one filesystem for their users.
+# `coherence` (see ../stress) checks this at random. These tests ask for each property by name, with
 # programs that people use.
 
 load helpers
@@ -22,14 +22,14 @@ teardown() {
 	end_mounts
 }
 
-# refused OPTIONS: what a mount that must be refused says.
+# refused OPTIONS: prints the message of a mount that must be refused.
 refused() {
 	mkdir -p "$dir/refused"
 	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1$1" "$(mount_source)" \
 		"$dir/refused" 2>&1
 }
 
-# each COMMAND...: run with the number of each mount as the last argument, all at once.
+# each COMMAND...: runs it once for each mount, all at once, with the mount's number as the last argument.
 each() {
 	local n pids=()
 	for n in "${!mounts[@]}"; do
@@ -41,7 +41,7 @@ each() {
 	done
 }
 
-# same_everywhere PATH LOCAL: every mount has these bytes there.
+# same_everywhere PATH LOCAL: PATH on every mount has the bytes of LOCAL.
 same_everywhere() {
 	local n
 	for n in "${!mounts[@]}"; do
@@ -49,7 +49,7 @@ same_everywhere() {
 	done
 }
 
-# ---- who may -------------------------------------------------------------------------------------
+# ---- admission -----------------------------------------------------------------------------------------
 
 @test "who shares and who does not keep each other out, and are told of -o share" {
 	local said
@@ -80,7 +80,7 @@ same_everywhere() {
 			same_everywhere file "$dir/bytes"
 		done
 	done
-	# In place, and smaller.
+	# Writes in place, then truncates.
 	for n in 1 2 3 4; do
 		head -c 5000 /dev/urandom >"$dir/patch"
 		dd if="$dir/patch" of="$dir/$n/file" bs=1 seek=$((n * 12345)) conv=notrunc status=none
@@ -130,7 +130,7 @@ append_on() {
 	done
 }
 
-# Each line of each mount is there, whole and once, and they are in order.
+# Each line of each mount is there once and whole, and the lines are in order.
 check_lines() {
 	awk -v nlines="$nlines" '
 		NF != 3 || $3 != "." || $2 != ++last[$1] || length($0) != length($1 $2) + 2 + 1 + $2 * 37 % 300 {
@@ -163,7 +163,7 @@ check_lines() {
 	same_everywhere log "$dir/log"
 }
 
-# append_letters LETTER MOUNT BYTES TIMES: by one write(2) each.
+# append_letters LETTER MOUNT BYTES TIMES: appends each time by one write(2).
 append_letters() {
 	local i
 	tr '\0' "$1" </dev/zero | head -c "$3" >"$dir/letters.$1"
@@ -173,7 +173,7 @@ append_letters() {
 	done
 }
 
-# letters LETTER: how many there are.
+# letters LETTER: prints how many there are.
 letters() {
 	tr -cd "$1" <"$dir/1/letters" | wc -c
 }
@@ -241,7 +241,8 @@ read_only_letters() {
 	read_only_letters "$dir/2/file" 3>&- &
 	reader=$!
 	for ((i = 0; i < $(mib 40 8); i++)); do
-		# At a page's end, since the rest of a page is zeroed before all have seen the new end.
+		# At a page's end, since otherwise the rest of the page is zeroed before all mounts have
+		# seen the new end.
 		truncate -s $((RANDOM % 200 * 4096)) "$dir/1/file"
 		head -c $((RANDOM * 10)) "$dir/letters" >>"$dir/1/file"
 	done
@@ -270,7 +271,7 @@ read_only_letters() {
 	done
 }
 
-# fio_part MOUNT PART DIRECT [OPTION]...: one of two parts of a file of both.
+# fio_part MOUNT PART DIRECT [OPTION]...: works on one of two parts of a file that both mounts use.
 fio_part() {
 	local mount=$1 part=$2 direct=$3 half
 	half=$(mib 16 4)
@@ -354,7 +355,7 @@ stat_often() {
 	done
 }
 
-# rpcs_of COMMAND...: how many messages a mount costs that does this.
+# rpcs_of COMMAND...: prints how many RPCs a mount costs that runs this.
 rpcs_of() {
 	local before
 	before=$(status_of .exports[0].counters.rpcs)
@@ -377,11 +378,11 @@ rpcs_of() {
 	few=$(rpcs_of stat_often 10)
 	many=$(rpcs_of stat_often 110)
 	echo "RPCs: $few for 10, $many for 110"
-	# Each time three paths of three or four parts are looked up, and their attributes got.
+	# Each run looks up three paths of three or four parts, and gets their attributes.
 	[ $((many - few)) -lt 100 ]
 }
 
-# known_by N: what this mount has looked at often enough to know it.
+# known_by N: mount N looks at the file often enough to cache it.
 known_by() {
 	local i
 	for ((i = 0; i < 3; i++)); do
@@ -430,8 +431,8 @@ waits_at_server() {
 	[ "$(status_of .exports[0].leases.waiting)" -eq 1 ]
 }
 
-# The first mount has been told what its target is, and waits for what the third one knows of the other.
-# Its kernel does not forget the target, for somebody is there.
+# Mount 1 has the attributes of its target, and waits for mount 3's lease of the source. Its kernel does
+# not forget the target, since a process works there.
 @test "a folder that another mount moves away before it is replaced lives on" {
 	local i mover holder
 	begin 1 2 3
@@ -442,7 +443,7 @@ waits_at_server() {
 	for ((i = 0; i < 3; i++)); do
 		stat "$dir/3/new" >/dev/null
 	done
-	# What they are in, it knows no more.
+	# This recalls mount 3's lease of the root folder.
 	mkdir "$dir/2/some"
 	rmdir "$dir/2/some"
 	suspend "${mounts[3]}"
@@ -461,7 +462,7 @@ waits_at_server() {
 	[ ! -e "$dir/1/old" ]
 }
 
-# Each makes, renames, looks for and removes names of its own in one folder.
+# crowd MOUNT: makes, renames, looks up and removes names of its own in a common folder.
 crowd() {
 	local i
 	for ((i = 0; i < rounds; i++)); do
@@ -518,7 +519,7 @@ race() {
 	done
 }
 
-# Versions that are whole begin and end with their number.
+# A whole version begins and ends with its number.
 read_versions() {
 	local last=0 text first
 	while [ ! -e "$dir/enough" ]; do
@@ -557,7 +558,7 @@ read_versions() {
 	echo new >"$dir/1/a.new"
 	mv "$dir/1/a.new" "$dir/1/a"
 	rm "$dir/1/b"
-	# Others use the space meanwhile, if it was given back.
+	# This file takes the space if it was freed.
 	random_file "$dir/1/other" "$(mib 32 8)"
 	[ "$(cat "$dir/2/a")" = new ]
 	[ ! -e "$dir/3/b" ]
@@ -570,7 +571,7 @@ read_versions() {
 	exec 7<&- 8<&-
 }
 
-# In `folder` of a mount, until another one has removed it.
+# stays_in MOUNT: works in `folder` of that mount until another one has removed it.
 stays_in() {
 	cd "$dir/$1/folder"
 	touch "$dir/is_in"
@@ -602,7 +603,7 @@ deliver() {
 	done
 }
 
-# Takes what is there; who comes second finds it gone.
+# collect MOUNT: takes each message; if two take the same one, the second finds it gone.
 collect() {
 	local path name
 	until [ -e "$dir/delivered" ] && [ -z "$(ls "$dir/$1/new")" ]; do
@@ -637,9 +638,9 @@ collect() {
 	done
 }
 
-# ---- what is kept ------------------------------------------------------------------------------
+# ---- kept leases ---------------------------------------------------------------------------------------
 
-# cost OPTIONS COMMAND...: the RPCs of a mount of its own, for the command and all else.
+# cost OPTIONS COMMAND...: prints the RPCs of a new mount, for the command and all else.
 cost() {
 	local before
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
@@ -651,7 +652,7 @@ cost() {
 	echo $(($(status_of '.exports[0].counters.rpcs') - before))
 }
 
-# more COMMAND...: how many more it costs with share than without; $kind tells which of them it is.
+# more COMMAND...: prints how many more RPCs it costs with share than without; $kind is with or without.
 # shellcheck disable=SC2034 # commands take $kind
 more() {
 	local with without kind
@@ -663,7 +664,7 @@ more() {
 	echo $((with - without))
 }
 
-# nothing_recalled: since the server began.
+# nothing_recalled: the server has recalled no lease since it started.
 nothing_recalled() {
 	[ "$(status_of .exports[0].leases.recalled)" -eq 0 ]
 }
@@ -676,7 +677,7 @@ make_files() {
 	done
 }
 
-# read_files TIMES [NAME]: each is opened, read and closed.
+# read_files TIMES [NAME]: opens, reads and closes each file.
 read_files() {
 	local i n line
 	for ((n = 0; n < $1; n++)); do
@@ -717,13 +718,13 @@ append_files() {
 	once=$(more eval 'make_files "once.$kind"; append_files "once.$kind"')
 	again=$(more eval 'make_files "$kind"; append_files "$kind"; append_files "$kind"')
 	echo "$once more to make $nfiles files and write to them again, $again twice"
-	# And a LOOKUP each.
+	# Each file costs a LOOKUP, too.
 	[ $((once - none)) -le $((2 * nfiles + 5)) ]
 	[ $((again - none)) -le $((4 * nfiles + 5)) ]
 	nothing_recalled
 }
 
-# has_leases N: of the files, by all mounts. (These may know their root by one, too.)
+# has_leases N: all mounts together have N leases of the files. (They may have some of their roots, too.)
 has_leases() {
 	local i
 	for ((i = 0; i < nfiles; i++)); do
@@ -745,7 +746,8 @@ has_leases() {
 	[ "$(cat "$dir/1/file.8")" = "file 8
 more" ]
 	read_files 1
-	# What the kernel is still closing stays, and what was used just now stays for a round.
+	# A file that the kernel is still closing keeps its lease; one that was just used keeps it for a
+	# round.
 	forgotten() {
 		echo 2 >/proc/sys/vm/drop_caches
 		has_leases 0
@@ -754,7 +756,7 @@ more" ]
 	read_files 1
 }
 
-# They go back after the answer that made them too many.
+# The client returns leases only after the reply that made them too many.
 few_leases() {
 	leases=$(status_of '.exports[0].leases | .shared + .exclusive')
 	echo "$leases leases"
@@ -774,7 +776,7 @@ few_leases() {
 		[ $((i % 10)) -eq 9 ] || continue
 		until_true 10 few_leases
 	done
-	# All that are open are leased or pinned, whoever removes them.
+	# Each open file has a lease or a pin, so it survives a removal by the other mount.
 	exec 7<"$dir/1/file.0" 8<"$dir/1/file.1"
 	for ((i = 2; i < nfiles; i++)); do
 		read -r line <"$dir/1/file.$i"
@@ -785,7 +787,7 @@ few_leases() {
 	exec 7<&- 8<&-
 }
 
-# is_free BYTES: so much or more is in no file.
+# is_free BYTES: at least so many bytes are in no file.
 is_free() {
 	[ "$(status_of '.exports[0] | .free + .granted + .dirty')" -ge "$1" ]
 }
@@ -797,7 +799,7 @@ is_free() {
 	random_file "$dir/bytes" 4
 	cp "$dir/bytes" "$dir/1/removed"
 	cp "$dir/bytes" "$dir/1/replaced"
-	# Under the lease that the copy has left: no message tells of it.
+	# The lease that the copy has left covers these opens: no message tells the server of them.
 	exec 7<"$dir/1/removed" 8<"$dir/1/replaced"
 	rm "$dir/2/removed"
 	: >"$dir/2/other"
@@ -808,11 +810,11 @@ is_free() {
 	cmp "$dir/bytes" - <&8
 	exec 7<&- 8<&-
 	until_true 10 is_free "$free"
-	# One that is closed is gone with its name.
+	# A file that is closed is gone with its name.
 	cp "$dir/bytes" "$dir/1/closed"
 	rm "$dir/2/closed"
 	until_true 10 is_free "$free"
-	# And whoever has it open and removes it himself keeps it, too.
+	# A mount that has a file open and removes it keeps it, too.
 	cp "$dir/bytes" "$dir/1/own"
 	exec 7<"$dir/1/own"
 	rm "$dir/1/own"
@@ -845,7 +847,7 @@ git_commit() {
 	[ "$(git -C "$dir/2/work" log --oneline | wc -l)" -eq $((i - 1)) ]
 }
 
-# Who is too late takes the others' changes and tries again.
+# A push that is too late takes the others' changes and tries again.
 push_changes() {
 	local i tries clone=$dir/$1/clone.$1
 	git clone -q "$dir/$1/bare" "$clone"
@@ -878,19 +880,20 @@ push_changes() {
 $changes" ]
 }
 
-# ---- with accidents ------------------------------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------------
 
-# in_stat PID: as x86 and as newer architectures count statx(2) and newfstatat(2).
+# in_stat PID: is it in statx(2) or newfstatat(2), by their numbers on x86 or on newer architectures?
 in_stat() {
 	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @(332|262|291|79)" "* ]]
 }
 
-# A file's size is its writer's to say. Nobody hangs for him who can be killed.
+# Only the file's writer knows its size. A process that waits for the stopped writer can be killed.
 @test "who asks for what a stopped client has can be killed" {
 	local asker holder stopped
 	use_lease 20
 	begin 1 2
-	# No other process has it open: what that closes would wait for the stopped daemon.
+	# Only this process may have the file open: a close by another one would wait for the stopped
+	# daemon.
 	(
 		exec >"$dir/1/file"
 		echo more

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_async.bats - asynchronous direct I/O (libaio, io_uring) of files that several mounts write
-# (-o share): as deep as it is asked for, coherent, and what is appended in order.
+# shared_async.bats - asynchronous direct I/O (libaio, io_uring) of files that several mounts write (-o
+# share): all requests are in flight at once, reads are coherent, and appended pieces are in order.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -22,7 +22,7 @@ teardown() {
 	end_mounts
 }
 
-# in_each_kind COMMAND...: with both kinds of asynchronous I/O that there are.
+# in_each_kind COMMAND...: runs it with each available kind of asynchronous I/O.
 in_each_kind() {
 	"$@" aio
 	if [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" = 0 ]; then
@@ -30,12 +30,13 @@ in_each_kind() {
 	fi
 }
 
-# hold_open FILE: by a process of its own, $opener, which has made it longer. Its descriptor 7.
+# hold_open FILE: a process of its own, $opener, appends to FILE and keeps it open as descriptor 7.
 hold_open() {
 	rm -f "$dir/ready"
 	(
 		exec 7>>"$1"
-		# What the first one has changed goes with its end, as if that were the last.
+		# The shell closes a copy of 7 after each echo. The first such close commits the changes
+		# like a last close.
 		echo first >&7
 		echo last >&7
 		touch "$dir/ready"
@@ -51,9 +52,9 @@ let_go() {
 	opener=''
 }
 
-# ---- as deep as it is asked for ------------------------------------------------------------------
+# ---- requests in flight --------------------------------------------------------------------------------
 
-# begin_later OPERATION ARGS...: what opens its file now and goes on with go_on: $worker.
+# begin_later OPERATION ARGS...: $worker opens its file now, and goes on after go_on.
 begin_later() {
 	local operation=$1
 	shift
@@ -68,7 +69,7 @@ go_on() {
 	rm "$dir/go"
 }
 
-# requests N: of mount N that the kernel waits for.
+# requests N: prints how many requests of mount N the kernel waits for.
 requests() {
 	local device
 	device=$(mountpoint -d "$dir/$1")
@@ -79,8 +80,8 @@ has_requests() {
 	[ "$(requests "$1")" -eq "$2" ]
 }
 
-# deep OPERATION KIND: eight requests of mount 1 are on their way at once, though none of them is
-# answered, since mount 2 has the file and stands still.
+# deep OPERATION KIND: eight requests of mount 1 are in flight at once. None is answered, since mount 2
+# has the lease of the file and is stopped.
 deep() {
 	begin_later "later-$1" "$2" "$dir/1/file" 0 32768
 	hold_open "$dir/2/file"
@@ -107,8 +108,8 @@ deep() {
 
 # ---- what waits and what does not ----------------------------------------------------------------
 
-# flood OPERATION LENGTH: 1024 requests of mount 1 at once, for that much of a file which mount 2 has, and
-# stands still.
+# flood OPERATION LENGTH: mount 1 sends 1024 requests at once for the first LENGTH bytes of a file. Mount
+# 2 has the lease of the file and is stopped.
 flood() {
 	head -c "$2" /dev/zero >"$dir/1/file"
 	begin_later "later-$1-many" aio "$dir/1/file" 0 "$2"
@@ -122,7 +123,7 @@ has_many() {
 	[ "$(requests "$1")" -ge 1024 ]
 }
 
-# Of which none has ended before, and all do now.
+# None of the requests has ended before, and all end now.
 flood_ends() {
 	has_many 1 || die "of 1024 requests there are $(requests 1)"
 	kill -CONT "${mounts[2]}"
@@ -132,7 +133,7 @@ flood_ends() {
 	until_true 10 has_requests 1 0
 }
 
-# at_once COMMAND...: which waits for nobody.
+# at_once COMMAND...: the command must not wait.
 at_once() {
 	timeout -s KILL 5 "$@"
 }
@@ -167,7 +168,7 @@ others_go_on() {
 	[ "$(cat "$dir/later.log")" = $((1024 * 4096)) ]
 }
 
-# keep_mapped FILE: by a process of its own, $keeper, which has stored into it.
+# keep_mapped FILE: a process of its own, $keeper, maps the file and stores into it.
 keep_mapped() {
 	mkfifo "$dir/orders"
 	: >"$dir/said"
@@ -186,7 +187,7 @@ has_said() {
 	[ "$(wc -l <"$dir/said")" -ge "$1" ]
 }
 
-# has_little PID: memory of its own, less than what was waiting.
+# has_little PID: the process has less memory of its own than the waiting requests took.
 has_little() {
 	[ "$(sed -n 's/^RssAnon:[[:space:]]*\([0-9]*\) kB$/\1/p' "/proc/$1/status")" -lt 65536 ]
 }
@@ -204,7 +205,7 @@ has_little() {
 	[ "$(at_once cat "$dir/3/mapped")" = LINE ]
 	flood_ends
 	direct written "$dir/2/file" $len
-	# A sanitizer keeps what is freed.
+	# A sanitizer keeps freed memory.
 	[ "${RMEMFS_TEST_SANITIZED:-0}" = 1 ] || until_true 10 has_little "${mounts[1]}"
 	echo quit >&9
 	exec 9>&-
@@ -212,9 +213,9 @@ has_little() {
 	keeper=''
 }
 
-# ---- what is read --------------------------------------------------------------------------------
+# ---- reads ---------------------------------------------------------------------------------------------
 
-# verify N OPTION...: of the N-th half of the file, by mount N.
+# verify N OPTION...: runs fio's verification of the N-th half of the file by mount N.
 verify() {
 	local n=$1
 	shift
@@ -233,7 +234,7 @@ verify() {
 	verify 2 --do_verify=1
 	wait "$worker"
 	worker=''
-	# Each reads what the other one has written.
+	# Each mount reads the other's half.
 	ln -s 1 "$dir/other"
 	fio_other() {
 		verify "$1" --verify_only=1 --filename="$dir/$2/file"
@@ -242,7 +243,7 @@ verify() {
 	fio_other 2 1
 }
 
-# grows KIND: by one mount, and is read by the other one, which has opened it before, once it knows.
+# grows KIND: mount 1 makes the file grow. Mount 2 has opened it before, and reads it up to the new end.
 grows() {
 	local i at=0
 	rm -f "$dir/1/growing"
@@ -262,9 +263,9 @@ grows() {
 	in_each_kind grows
 }
 
-# ---- what is appended ----------------------------------------------------------------------------
+# ---- appends -------------------------------------------------------------------------------------------
 
-# append_all KIND LENGTH TIMES: by two mounts at the same time.
+# append_all KIND LENGTH TIMES: two mounts append at the same time.
 append_all() {
 	local kind=$1 len=$2 times=$3
 	rm -f "$dir/1/log"
@@ -292,8 +293,9 @@ large_appends() {
 	in_each_kind large_appends
 }
 
-# One thread has read a piece, and looks at it when the other one has read those behind it. Pieces before
-# it, if the other thread was first, are done; it and all behind it wait.
+# One thread has read a piece from the kernel, and handles it only after the other thread has read the
+# pieces behind it. Earlier pieces, if the other thread got them first, are done. This piece and all
+# behind it wait.
 @test "the pieces of a large append are in order, whichever thread reads them when" {
 	mkdir "$controls"
 	mount -t fusectl none "$controls"
@@ -310,7 +312,7 @@ large_appends() {
 	offset=$(sed -n 's/^held //p' "$dir/held")
 	waiting=$((6 - offset / 1048576))
 	until_true 10 has_requests 1 "$waiting"
-	# It comes behind them.
+	# This lookup comes after those pieces.
 	[ ! -e "$dir/1/nothing" ]
 	has_requests 1 "$waiting"
 	kill -KILL "$holder"

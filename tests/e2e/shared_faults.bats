@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# shared_faults.bats - one of four mounts of one export is killed, stopped for longer than the lease time,
-# or loses its link, round after round, while all four work on the same files (see
-# ../stress/sharers): the others wait for the lease time at most, and nothing is lost that was promised.
+# shared_faults.bats - four mounts of one export work on the same files (see ../stress/sharers). Round
+# after round one of them is killed, stopped for longer than the lease time, or loses its link. The others
+# wait for the lease time at most, and no committed data is lost.
 #
-# RMEMFS_TEST_SEED=N repeats the choices of a run; each run prints its own.
+# RMEMFS_TEST_SEED=N repeats the choices of a run; each run prints its seed.
 
 load helpers
 load mounts
@@ -44,7 +44,7 @@ play() {
 	players[$1]=$!
 }
 
-# It has ended as it was told to; one that was struck, as it may.
+# end_player N [STATUS]: the player ends with status 0. If its mount was struck, STATUS is right, too.
 end_player() {
 	local pid=${players[$1]} status=0
 	unset "players[$1]"
@@ -52,7 +52,7 @@ end_player() {
 	[ $status -eq 0 ] || [ $status -eq "${2:-0}" ] || die "player $1 ended with status $status"
 }
 
-# Those that were not struck play on, and none has waited for longer than it may.
+# The players whose mounts were not struck go on, and none has waited for too long.
 others_go_on() {
 	local n waited
 	for n in "${!players[@]}"; do
@@ -62,7 +62,7 @@ others_go_on() {
 	[ "${waited%% *}" -le $(((lease + 1) * 1000)) ] || die "waited for ms: $waited"
 }
 
-# pause_ms LEAST MORE: at random.
+# pause_ms LEAST MORE: pauses for a random time.
 pause_ms() {
 	local ms=$(($1 + RANDOM % $2))
 	pause "$(printf %d.%03d $((ms / 1000)) $((ms % 1000)))"
@@ -70,9 +70,9 @@ pause_ms() {
 
 # ---- strikes -------------------------------------------------------------------------------------
 
-struck=3 # the status of a player that was told of it
+struck=3 # status of a player that has met the strike
 
-# Some come back at once, some when the others have what they had.
+# At random, the mount comes back at once or after its leases have expired.
 strike_by_kill() {
 	local pid=${mounts[victim]}
 	unset "mounts[victim]"
@@ -83,7 +83,7 @@ strike_by_kill() {
 	[ $((RANDOM % 2)) -eq 0 ] || pause $((lease + 1))
 }
 
-# Over shm all may wait for it until its process has ended.
+# Over shm all may wait for the mount until its process has ended.
 strike_by_stop() {
 	[ "$transport" != shm ] || sharers hold "$journal"
 	suspend "${mounts[victim]}"
@@ -100,7 +100,7 @@ strike_by_cut() {
 	back
 }
 
-# It may have been too late, or not.
+# The mount may have lost its session, or not.
 back() {
 	sharers leave "$journal" $((victim - 1))
 	end_player "$victim" "$struck"
@@ -149,7 +149,7 @@ strikes() {
 	for n in 1 2 3 4; do
 		end_mount $n
 	done
-	# Nobody keeps in mind what is not there.
+	# A new mount has nothing cached.
 	share 5
 	sharers check "$journal" "$dir/5"
 }

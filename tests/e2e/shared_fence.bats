@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# shared_fence.bats - writes of a mount that was too late, which come when its file's pages are another
-# file's: not one byte of them lands. So that this is more than luck, the same is done with fences
-# that are told and not made (see common/transport/fence_off.h): then they must land.
+# shared_fence.bats - a mount that was too late writes when its file's pages belong to another file
+# already: not one byte lands there. To show that this is no luck, the same is done with fences that are
+# reported but not made (see common/transport/fence_off.h). Then the bytes must land.
 
 load helpers
 load mounts
@@ -39,19 +39,19 @@ logged() {
 	grep -q -- "$2" "$dir/mount.$1.log"
 }
 
-# What mount 2 makes, and mount 1 will write to too late: 8 MiB of A in $dir/N/late.
+# Mount 2 makes $dir/N/late, 8 MiB of A. Mount 1 will write to it too late.
 make_late_file() {
 	letters A 8 "$dir/2/late"
 	letters B 8 "$dir/bytes"
 	sync "$dir/2/late"
 }
 
-# Waits for what mount 1 has: its lease time.
+# Waits for mount 1's lease: the lease time.
 take_pages() {
 	timeout 20 truncate -s 0 "$dir/2/late"
 }
 
-# Until there is no page left for anything else.
+# Fills the export until no page is left.
 use_pages() {
 	! head -c $((64 << 20)) /dev/zero | tr '\0' C | timeout 60 dd of="$dir/2/other" bs=1M \
 		iflag=fullblock oflag=direct status=none 2>"$dir/full.log" || die "the export is too large"
@@ -59,7 +59,7 @@ use_pages() {
 	[ "$(status_of '.exports[0] | .free + .granted + .dirty')" -lt $((4 << 20)) ]
 }
 
-# Mount 1 is told that it was too late, and goes.
+# Mount 1 learns that its session is lost, and ends.
 end_late() {
 	until_true 20 logged 1 'session lost'
 	timeout 20 tail --pid="$writer" -s 0.02 -f /dev/null
@@ -67,13 +67,13 @@ end_late() {
 	end_mount 1
 }
 
-# What mount 1 wrote has come to stand in the other file.
+# Mount 1's bytes have landed in the other file.
 finds_it() {
 	local pid=${mounts[1]}
 	until_true 10 differs C "$dir/2/other"
 	all_are CB "$dir/2/other"
 	unset 'mounts[1]'
-	kill -KILL "$pid" # it waits for answers that nobody sends
+	kill -KILL "$pid" # it waits for answers that never come
 	exit_status "$pid" 20 || [ $? -eq 137 ]
 	wait "$writer" || true
 	until_true 10 umount "$dir/1"
@@ -85,7 +85,7 @@ refused() {
 
 # ---- on the wire ---------------------------------------------------------------------------------
 
-# The file is open: to open it would be to ask.
+# The file is open already: an open would send a request.
 write_when_told() {
 	exec 7<>"$dir/1/late"
 	head -c 4096 "$dir/bytes" >&7
@@ -94,7 +94,7 @@ write_when_told() {
 	dd if="$dir/bytes" bs=1M conv=notrunc status=none >&7 2>"$dir/writer.log"
 }
 
-# Mount 1's writes stand on the wire, and their pages are another file's.
+# Mount 1's writes are held on the wire, and their pages belong to another file now.
 hold_writes() {
 	wires 1
 	start_server "${listens[@]}"
@@ -133,9 +133,9 @@ hold_writes() {
 	finds_it
 }
 
-# ---- by who stood still --------------------------------------------------------------------------
+# ---- after a stop --------------------------------------------------------------------------------------
 
-# Mount 1 stands still on its way from what it knows to the memory.
+# Mount 1 stops between its check of the lease and its access to the memory.
 stop_before_the_write() {
 	start_server
 	share 2
@@ -166,7 +166,7 @@ go_on() {
 	all_are C "$dir/2/other"
 }
 
-# Nobody can be kept from what is mapped in his process.
+# The server can't keep a process from memory that it has mapped.
 # bats test_tags=only:shm
 @test "over shm nobody gets the pages of one who stands still" {
 	stop_before_the_write

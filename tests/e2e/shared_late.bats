@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_late.bats - mounts that share an export (-o share) and come back when their session has been
-# ended, because others had waited for longer than the lease for what they had.
+# shared_late.bats - mounts that share an export (-o share) and come back after the server has ended their
+# session, because others had waited longer than the lease time for their leases.
 
 bats_require_minimum_version 1.5.0
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
@@ -27,7 +27,7 @@ teardown() {
 	end_mounts
 }
 
-# ---- who has files open --------------------------------------------------------------------------
+# ---- programs with open files --------------------------------------------------------------------------
 
 answers() {
 	[ "$(wc -l <"$dir/said.$1")" -ge "$2" ]
@@ -46,7 +46,7 @@ keep() {
 	[ "$(cat "$dir/said.$1")" = ok ]
 }
 
-# told NAME ORDER...: without waiting for what comes of it.
+# told NAME ORDER...: sends the order, and does not wait for its result.
 told() {
 	local n
 	n=$(cat "$dir/orders.$1")
@@ -54,7 +54,7 @@ told() {
 	echo "${*:2}" >&"$(cat "$dir/fd.$1")"
 }
 
-# gives NAME WORDS ORDER...: what comes of it.
+# gives NAME WORDS ORDER...: sends the order; its result is WORDS.
 gives() {
 	local n said
 	told "$1" "${@:3}"
@@ -71,7 +71,7 @@ let_go() {
 	exit_status "$pid" 20
 }
 
-# ---- who is late ---------------------------------------------------------------------------------
+# ---- being late ----------------------------------------------------------------------------------------
 
 server_logged() {
 	grep -qF "$1" "$dir/server.log"
@@ -81,12 +81,13 @@ mount_logged() {
 	grep -qF "$2" "$dir/mount.$1.log"
 }
 
-# Its process, or what it was told by it, does not run meanwhile.
+# A session in the state "ending" counts as ended: its process is stopped meanwhile.
 is_ended() {
 	[ "$(status_of '[.sessions[] | select(.state != "ending")] | length')" -lt "$1" ]
 }
 
-# late N MAX: mount N is stopped until its session is ended, which others have waited for, and goes on.
+# late N MAX: stops mount N until the server has ended its session, since others wait for it; then it goes
+# on.
 late() {
 	local pid=${mounts[$1]} there
 	there=$(status_of '[.sessions[] | select(.state != "ending")] | length')
@@ -101,7 +102,7 @@ wait_at_server() {
 	[ "$(status_of '.exports[0].leases.waiting')" -eq "$1" ]
 }
 
-# The one who had to wait is served.
+# The process that had to wait gets its answer.
 served() {
 	exit_status "$asker" 20
 }
@@ -145,7 +146,7 @@ more" ]
 	gives a nothing read 6
 	suspend "${mounts[1]}"
 	echo second >>"$dir/2/a"
-	# The mount that is stopped reads this first.
+	# The stopped mount gets this read first when it goes on.
 	told a read 6
 	until_true 10 calling "${keepers[a]}" pread
 	kill -CONT "${mounts[1]}"
@@ -190,7 +191,7 @@ loads() {
 	[ "$(said "$1" load)" = "$2" ]
 }
 
-# keep_mapped NAME PATH: a file that says "first", where the kernel maps it.
+# keep_mapped NAME PATH: maps a file that says "first", if the kernel can map it.
 keep_mapped() {
 	keep "$1" "$2"
 	gives "$1" ok write first
@@ -252,7 +253,7 @@ is_longer() {
 	gives c ok write kept
 	gives c ok fsync
 	mv "$dir/1/some/b" "$dir/1/some/moved"
-	# At any time there is something that the server was not told of yet.
+	# At any time there are changes that the client has not yet sent to the server.
 	told a fill
 	told b fill
 	until_true 10 is_longer "$dir/1/some/where/a" 5
@@ -368,7 +369,7 @@ says_to_umount() {
 	echo new >"$dir/1/file"
 }
 
-# Each waits at the server before it has changed anything.
+# Each change waits at the server before anything is changed.
 @test "who changes what a stopped mount has can be killed, and has changed nothing" {
 	local name names=(chmod chown xattr link)
 	use_lease 20
@@ -406,7 +407,7 @@ goes_on() {
 	! alive "$1"
 }
 
-# The removal that is on its way when the server is killed goes there once more, after its caller's end.
+# The server is killed while the removal is in flight. The client sends it again, after its caller's end.
 @test "what a killed program has left on its way for what a stopped mount has holds up nobody" {
 	local remover writer
 	use_lease 60
@@ -441,7 +442,7 @@ second" ]
 	run ! server_logged 'is ended'
 }
 
-# A read of what is open waits by its mount's LEASE. It was killed while the server was away.
+# A read of an open file waits by its mount's LEASE. The reader is killed while the server is away.
 @test "what was wanted of a stopped mount by a program that was killed is taken back when the server is back" {
 	use_lease 60
 	start_server
@@ -461,7 +462,7 @@ second" ]
 	exit_status "${keepers[reader]}" 10 || [ $? -eq 137 ]
 	unset "keepers[reader]"
 	start_server
-	# It goes there behind what was on its way before.
+	# The client sends this after the request that was in flight before.
 	echo second >>"$dir/2/own/file"
 	until_true 10 wait_at_server 0
 	kill -CONT "${mounts[1]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_locks.bats - locks of files that several mounts write (-o share): who has one on one mount
-# keeps those on all others out.
+# shared_locks.bats - locks of files that several mounts write (-o share): a lock on one mount excludes
+# those on all others.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -28,7 +28,7 @@ kill_mount() {
 	unset "mounts[$1]"
 }
 
-# start NAME COMMAND...: a program that reads what `tell NAME` says, and whose words `said` shows.
+# start NAME COMMAND...: a program that reads what `tell NAME` says, and whose output `said` shows.
 start() {
 	local name=$1 fd
 	mkfifo "$dir/to.$name"
@@ -47,12 +47,12 @@ said() {
 	[ "$(tr '\n' ' ' <"$dir/said.$1")" = "$2 " ]
 }
 
-# says NAME WORDS: sooner or later.
+# says NAME WORDS: waits until the program has printed WORDS.
 says() {
 	until_true 20 said "$1" "$2" || die "$1 said: $(cat "$dir/said.$1")"
 }
 
-# It goes on to its end.
+# let_go NAME: lets the program go on to its end.
 let_go() {
 	local fd pid
 	fd=$(cat "$dir/fd.$1") pid=$(cat "$dir/pid.$1")
@@ -74,7 +74,7 @@ let_go_all() {
 	holders=()
 }
 
-# finds WORD MOUNT KIND TYPE AT: what who tries it is told.
+# finds WORD MOUNT KIND TYPE AT: a try to take the lock prints WORD.
 finds() {
 	local got
 	got=$(locker try "$3" "$4" "$dir/$2/file" "$5")
@@ -85,12 +85,12 @@ soon_finds() {
 	until_true 20 finds "$@"
 }
 
-# wait_at_server COUNT: so many, of all mounts.
+# wait_at_server COUNT: so many waits of all mounts are at the server.
 wait_at_server() {
 	[ "$(status_of '.exports[0].leases.lock_waits')" -eq "$1" ]
 }
 
-# ---- who has it ----------------------------------------------------------------------------------
+# ---- the owner -----------------------------------------------------------------------------------------
 
 @test "who has a lock on one mount keeps those on the others out, until he lets go" {
 	local kind
@@ -142,7 +142,7 @@ wait_at_server() {
 	finds got 1 flock alone 0
 	rmemfsctl who default /file "$socket" | grep -E "^locked by .*flock exclusive lock, process [0-9]+, read-only$"
 	let_go reader
-	# It waits for a writer itself.
+	# A reader, in turn, waits for a writer.
 	start writer locker hold flock alone "$dir/1/file" 0
 	says writer got
 	run flock -n -s "$dir/2/file" true
@@ -153,7 +153,7 @@ wait_at_server() {
 	says waiting got
 	finds got 1 flock alone 0
 	let_go waiting
-	# To read undisturbed there are shared locks, as on any mount.
+	# A reader that excludes only writers takes a shared lock, as on any mount.
 	start shared flock -s "$dir/2/file" sh -c 'echo got; read -r line'
 	says shared got
 	finds busy 1 flock alone 0
@@ -174,7 +174,7 @@ wait_at_server() {
 	start one locker hold process alone "$dir/1/file" 7
 	says one got
 	[ "$(locker get "$dir/1/file" 7)" = "alone $(cat "$dir/pid.one") 7 1" ]
-	# Another mount's processes have no numbers here.
+	# Processes of another mount have no number here.
 	[ "$(locker get "$dir/2/file" 7)" = "alone 0 7 1" ]
 	[ "$(locker get "$dir/2/file" 8)" = free ]
 	let_go one
@@ -204,7 +204,7 @@ wait_at_server() {
 	let_go one
 }
 
-# What a local filesystem does, but where the kernel's own list of locks is looked at.
+# The same cases hold as on a local filesystem, but for those that read the kernel's list of locks.
 @test "on one mount locks are what they are elsewhere" {
 	begin 1
 	export RMEMFS_TEST_REMOTE_LOCKS=1
@@ -266,7 +266,7 @@ wait_at_server() {
 	done
 }
 
-# wait_for_each_other HAS WANTS HAS WANTS: the paths of one, and of two.
+# wait_for_each_other HAS WANTS HAS WANTS: the paths of the first and of the second process.
 wait_for_each_other() {
 	start one locker cross "$1" 0 "$2" 1
 	says one got
@@ -313,7 +313,7 @@ wait_for_each_other() {
 	[ "$(cat "$dir/1/file")" -eq $many ]
 }
 
-# count_all KIND TIMES: on all mounts at once.
+# count_all KIND TIMES: counts on all mounts at once.
 count_all() {
 	local n pids=()
 	rm -f "$dir/1/file"
@@ -354,7 +354,7 @@ count_all() {
 	start three locker hold flock alone "$dir/1/file" 0
 	says three got
 	kill_mount 1
-	# Who only tries wants it, too.
+	# A try without waiting, too, makes the server free the lock of the killed mount.
 	soon_finds got 2 flock alone 0
 	umount -l "$dir/1"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_many.bats - 64 mounts of one export at work at once: all get what they ask for, nobody's share
-# is little because others ask for much, and the server's memory is what rmemfs-server(8) says.
+# shared_many.bats - 64 mounts of one export work at once: all get their answers, those that ask for
+# little are not starved by those that ask for much, and the server's memory is as in rmemfs-server(8).
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -35,7 +35,7 @@ begin_crowd() {
 	crowds[$1]=$!
 }
 
-# All end well.
+# All crowds must end well.
 stop_crowds() {
 	local n failed=0
 	exec 5>&-
@@ -56,26 +56,26 @@ share_many() {
 	done
 }
 
-# KiB of the server's own, without the regions and the store.
+# Prints the KiB of the server itself, without the regions and the store.
 server_memory() {
 	awk '/^RssAnon:/ { print $2 }' "/proc/$server_pid/status"
 }
 
-# Requests that the server has had from each mount: "N COUNT" each.
+# Prints the requests of each mount so far: "N COUNT" each.
 counts() {
 	status_of '.sessions[] | "\(.client) \(.requests)"' |
 		sed -nE 's|.*/([0-9]+) \(pid [0-9]+\) ([0-9]+)$|\1 \2|p' | sort -n
 }
 
-# requests BEGAN N...: since the counts were those, the fewest and the most of any of these mounts.
+# requests BEGAN N...: prints the fewest and the most requests of these mounts since the counts in BEGAN.
 requests() {
 	counts | awk -v mounts=" ${*:2} " -v began="$1" '
 		BEGIN { while ((getline line <began) > 0) { split(line, of, " "); before[of[1]] = of[2] } }
 		index(mounts, " " $1 " ") { print $2 - before[$1] }' | sort -n | sed -n '1p;$p' | paste -sd ' '
 }
 
-# For each mount, of two channels, none of which reads long values: see Exports in rmemfs-server(8). What
-# they take is far from what they may, but for the buffers of queue pairs.
+# The limit for each mount: two channels that read no long values, see Exports in rmemfs-server(8). Their
+# use is far below it, except for the buffers of queue pairs.
 most_kib() {
 	if [ "$transport" = verbs ]; then
 		echo $((256 + 2 * 1024))
@@ -110,8 +110,8 @@ most_kib() {
 	rm -r "$dir"/1/crowd.*
 }
 
-# Here it is the processors that are scarce; whose turn it is at a server that is, the contract of the
-# transports shows (turns__are_the_sessions).
+# Here the processors are the bottleneck. The transports' contract shows the turns at a server that is
+# itself the bottleneck (turns__are_the_sessions).
 @test "those who ask for little go on beside those who ask for much" {
 	local n greedy=() modest=() alone beside least most most_greedy
 	start_server
@@ -139,14 +139,14 @@ most_kib() {
 	stop_crowds
 	note "of ${#modest[@]} modest mounts the least has $alone requests a second alone, and $beside" \
 		"beside ${#greedy[@]} greedy ones; then $least to $most in all, and a greedy one $most_greedy"
-	# A modest one has one request at a time, a greedy one 32. What is left of the rate says as much
-	# of the machine's other work.
+	# A modest mount has one request at a time, a greedy one 32. The rate that is left depends on the
+	# machine's other work as well.
 	[ $((least * 4)) -ge "$most" ]
 	rm -r "$dir"/1/crowd.*
 }
 
-# least_rate COUNT N...: requests a second, until each has had so many; of the one with the fewest. From
-# then on $dir/began has the counts from before.
+# least_rate COUNT N...: waits until each mount has had COUNT requests, and prints the requests a second
+# of the slowest. $dir/began has the counts of the beginning.
 least_rate() {
 	local began=${EPOCHREALTIME/./} least
 	counts >"$dir/began"

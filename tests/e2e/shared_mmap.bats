@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_mmap.bats - files of an export that several mounts write (-o share), mapped: what is stored,
-# written and cut by one of them is in the others' mappings at once.
+# shared_mmap.bats - mapped files of an export that several mounts write (-o share): bytes that one mount
+# stores, writes or cuts off are in the others' mappings at once.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -15,8 +15,8 @@ teardown() {
 	end_mounts
 }
 
-# Sets maps_shared: whether the kernel maps shared what goes past its cache. Any other failure than
-# that it says it doesn't is the test's. (Not for `if`: the shell would go on there.)
+# Sets maps_shared: can the kernel map shared what bypasses its cache? Any failure but ENODEV fails the
+# test. (Not for `if`: there the shell would go on.)
 probe_maps() {
 	maps_shared=yes
 	timeout 60 twin_maps stored-is-read "$dir/1/probe" "$dir/2/probe" 2>"$dir/probe.log" ||
@@ -29,7 +29,7 @@ need_maps() {
 	[ $maps_shared = yes ] || skip "MAP_SHARED needs Linux 6.9"
 }
 
-# twins CHECK [SECONDS]: by two mounts.
+# twins CHECK [SECONDS]: runs the check on two mounts.
 twins() {
 	local check=$1
 	shift
@@ -100,7 +100,7 @@ twins() {
 	twins grown-far
 }
 
-# inserts N: 100 transactions with this mount's rows, its file mapped.
+# inserts N: prints 100 transactions with this mount's rows; the file is mapped.
 inserts() {
 	local i
 	for ((i = 1; i <= 100; i++)); do
@@ -108,7 +108,7 @@ inserts() {
 	done | sqlite3 -cmd '.timeout 60000' -cmd 'PRAGMA mmap_size=10000000;' "$dir/$1/db" >/dev/null
 }
 
-# Both mounts are on one machine: for WAL on several, SQLite promises nothing.
+# Both mounts are on one machine: SQLite promises nothing for WAL on several machines.
 @test "SQLite, mapped, two mounts, and its log ahead where the kernel maps what it shares" {
 	local n other
 	begin 1 2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# shared_owners.bats - mounts with -o share: modes, owners and access control lists are changed
-# through an open file on the first one, whose kernel goes by the mode and the owner that it was told
-# of last, which the second one has changed since.
+# shared_owners.bats - mounts with -o share: modes, owners and access control lists are changed through an
+# open file on mount 1. Its kernel checks by the mode and owner that it has cached; mount 2 has changed
+# them since.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 bats_require_minimum_version 1.5.0
@@ -18,7 +18,7 @@ teardown() {
 	end_mounts
 }
 
-# opened OWNER MODE: such a file, open on the first mount.
+# opened OWNER MODE: makes such a file, open on mount 1.
 opened() {
 	begin 1 2
 	echo text >"$dir/1/file"
@@ -27,7 +27,7 @@ opened() {
 	begin_steps "$dir/1/file"
 }
 
-# becomes OWNER GROUP MODE: for both.
+# becomes OWNER GROUP MODE: both mounts show these.
 becomes() {
 	local n
 	for n in 2 1; do
@@ -92,7 +92,7 @@ becomes() {
 	[ "$(stat -c %Y "$dir/2/file")" = 1000000 ]
 }
 
-# has_list NUMBER LIST: getfacl's entries on that mount, in one line.
+# has_list NUMBER LIST: that mount has these entries of getfacl, in one line.
 has_list() {
 	local have
 	have=$(getfacl -cpn "$dir/$1/file" | grep . | tr '\n' ' ')
@@ -112,7 +112,7 @@ named="user::rw- user:41001:rwx group::--- mask::rwx other::---"
 	step access -1 = "access EPERM"
 	has_list 2 "$named"
 	step user 41002 = "user 0"
-	# The kernel asks who is the owner by now.
+	# This makes the kernel ask for the present owner.
 	has_list 1 "$named"
 	step access -1 = "access 0"
 	becomes 41002 41001 670

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_pages.bats - mounts that share an export (-o share): pages for what one writes, while another
-# one stands still or is gone.
+# shared_pages.bats - mounts that share an export (-o share): one writes and needs pages while another one
+# is stopped or gone.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -23,7 +23,7 @@ waits_at_server() {
 	[ "$(status_of .exports[0].leases.waiting)" -eq 1 ]
 }
 
-# Its pages would come along with the CREATE.
+# The waiting CREATE would bring pages along.
 @test "a file that waits for another mount to be created keeps nobody from pages" {
 	local i toucher
 	begin 1 2 3
@@ -46,7 +46,7 @@ waits_at_server() {
 	[ -e "$dir/2/folder/new" ]
 }
 
-# What was written in the server's earlier run is cleaned when nobody from then can come back.
+# Pages written in the server's earlier run are scrubbed only when no client of that run can come back.
 @test "a client that is gone, and the server restarted, keeps nobody from the pages of removed files" {
 	local pid most
 	use_lease 2
@@ -64,7 +64,7 @@ waits_at_server() {
 	[ "$(status_of '.sessions | length')" -eq 1 ]
 }
 
-# Over shm its process may write to them, for as long as it stands still.
+# Over shm the mount's process may write to these pages as long as it is stopped.
 @test "pages that a mount keeps which is stopped, and the server restarted, are waited for by nobody for ever" {
 	local waiter most=$((${export_size%MiB} * 2 / 3))
 	begin 1 2
@@ -89,7 +89,7 @@ waits_at_server() {
 	kill -CONT "${mounts[2]}"
 }
 
-# They are more the more it has written, and it would give them back by itself only after seconds.
+# A mount holds more such pages the more it has written, and returns them by itself only after seconds.
 @test "pages that one mount has for what it writes next are there for all others" {
 	local mib=${export_size%MiB} part
 	begin 1 2 3
@@ -99,7 +99,7 @@ waits_at_server() {
 	dd if=/dev/zero of="$dir/1/c" bs=1M count=$((mib - 2 * part - 1)) status=none
 }
 
-# Each asks the others, none of whom has any.
+# Each mount's request makes the server ask the others, and none has any pages.
 @test "an export that several fill at once is full for all of them, and not before" {
 	local n mib=${export_size%MiB} pids=()
 	begin 1 2 3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# shared_scale.bats - one mount makes many files, which another one finds and removes (-o share). How
-# fast that is, beside a mount that does all of it itself, is printed and not judged: what it takes of
-# messages and recalls is.
+# shared_scale.bats - one mount makes many files; another one finds and removes them (-o share). The test
+# prints how fast that is, beside a mount that does all of it itself. It checks only the messages and
+# recalls.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -37,7 +37,7 @@ make_tree() {
 	done
 }
 
-# counted NAME COMMAND...: how long it takes, and how many requests and recalls.
+# counted NAME COMMAND...: prints and keeps the time, the requests and the recalls of the command.
 counted() {
 	local name=$1 rpcs recalled began=${EPOCHREALTIME/./}
 	rpcs=$(status_of '[.sessions[].requests] | add')
@@ -49,7 +49,7 @@ counted() {
 	eval "${name}_rpcs=$rpcs ${name}_recalled=$recalled"
 }
 
-# lent: how many leases the mount has that came last.
+# lent: prints how many leases the newest mount has.
 lent() {
 	status_of '.sessions | max_by(.id) | .leases | .shared + .exclusive'
 }
@@ -71,11 +71,11 @@ finds() {
 	lent=$(($(lent) - lent))
 	echo "$lent leases came with what was found"
 	counted remove rm -r "$dir/2/tree"
-	# A listing is all that find asks for; nothing of what it passes by is lent.
+	# find asks only for listings, and gets no lease of the files that it lists.
 	[ "$find_rpcs" -le $((files / 10 + 6 * folders)) ]
 	[ "$find_recalled" -le $((2 * folders + 4)) ]
 	[ "$lent" -le $((2 * folders + 4)) ]
-	# Each name costs a look and a removal, and what the other one has kept is asked for once.
+	# Each name costs a lookup and a removal, and each lease that the first mount has kept a recall.
 	[ "$remove_recalled" -le $((kept + 2 * folders + 4)) ]
 	[ "$remove_rpcs" -le $((4 * files + 100 * folders + 2 * remove_recalled)) ]
 }

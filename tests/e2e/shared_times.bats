@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_times.bats - attributes that the kernel of a mount with -o share keeps for a time: it does not
-# ask for them again, and is told before another mount changes them.
+# shared_times.bats - the kernel of a mount with -o share caches attributes for a time. It does not ask
+# for them again, and is notified before another mount changes them.
 
 # shellcheck disable=SC2030,SC2031,SC2154 # what helpers set, and what each test has for itself
 bats_require_minimum_version 1.5.0
@@ -26,7 +26,7 @@ teardown() {
 	end_mounts
 }
 
-# holds PATH: somebody has it open, who is $holder from now on.
+# holds PATH: a process, $holder, has it open from now on.
 holds() {
 	tail -f /dev/null <"$1" 3>&- &
 	holder=$!
@@ -41,17 +41,17 @@ let_go() {
 	holders=()
 }
 
-# held FORMAT: of what is open, whatever name it has.
+# held FORMAT: prints the attributes of the open file, whatever its name.
 held() {
 	stat -L -c "$1" "/proc/$holder/fd/0"
 }
 
-# asked N WORD: how often mount N's kernel has.
+# asked N WORD: prints how often mount N's kernel has sent that request.
 asked() {
 	grep -c " debug: $2 " "$dir/mount.$1.log"
 }
 
-# asked_for N WORD COMMAND...: how often it asks while that is done many times, when all is known.
+# asked_for N WORD COMMAND...: prints how often it is sent while the command runs many times, all cached.
 asked_for() {
 	local n=$1 word=$2 before i
 	shift 2
@@ -65,7 +65,7 @@ asked_for() {
 	echo $(($(asked "$n" "$word") - before))
 }
 
-# Whether LOOKUP's answers are for a time, too, depends on the kernel.
+# The kernel's version decides whether a LOOKUP's answer is cached for a time, too.
 by_name() {
 	stat -c %s "$dir/1/folder/file"
 }
@@ -82,7 +82,7 @@ by_name() {
 	if grep -q 'debug: fuse: .* tells of evictions' "$dir/mount.1.log"; then
 		[ "$(asked_for 1 getattr by_name)" -lt 5 ]
 	fi
-	# Its own changes are seen all the same.
+	# The mount's own changes are visible all the same.
 	chmod 0640 "$dir/1/folder/file"
 	[ "$(stat -c %a "$dir/1/folder/file")" = 640 ]
 	ln "$dir/1/folder/file" "$dir/1/folder/second"
@@ -96,7 +96,8 @@ by_name() {
 	[ "$(stat -c %h "$dir/1/folder")" -eq $((n + 1)) ]
 }
 
-# sees FORMAT VALUE: so does mount 2, by what it has open and knew before; then it knows it again.
+# sees FORMAT VALUE: mount 2 sees it on its open file, which it had cached before; then it caches it
+# again.
 sees() {
 	local i
 	[ "$(held "$1")" = "$2" ] || die "$(held "$1") is not $2"
@@ -137,13 +138,13 @@ sees() {
 
 other=(setpriv --reuid 41001 --regid 41001 --clear-groups)
 
-# As somebody else, by mount 2: of what he works in nobody looks up the name.
+# Reads as another user, through mount 2. The working folder needs no lookup of its name.
 reads() {
 	"${other[@]}" cat "/proc/$holder/cwd/file"
 }
 
 @test "who may not any more is kept out by all mounts at once" {
-	local round # run has an i of its own
+	local round # run sets i itself
 	chmod 0711 "$dir"
 	begin 1 2
 	chmod 0755 "$dir/1"
@@ -185,10 +186,10 @@ is_private() {
 		[ "$(held %a)" = 755 ]
 	done
 	suspend "$late"
-	# It is still true, and told.
+	# The cached attributes are still valid, so the kernel answers.
 	[ "$(timeout -s KILL 1 stat -L -c %a "/proc/$holder/fd/0")" = 755 ]
 	chmod 0700 "$dir/2/folder"
-	# From now on it may not be: who asks waits.
+	# From now on they may change: a caller waits.
 	run -137 timeout -s KILL 1 stat -L -c %a "/proc/$holder/fd/0"
 	[ "$output" = "" ]
 	kill -CONT "$late"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# shared_writers.bats - files of an export that several mounts write (-o share): what one has written and
-# closed, and what several write at the same time.
+# shared_writers.bats - files of an export that several mounts write (-o share): files that one mount has
+# written and closed, and files that several write at the same time.
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
@@ -21,7 +21,7 @@ teardown() {
 
 holders=()
 
-# leases KIND: how many the export has, or what is told beside them.
+# leases KIND: prints how many the export has, or another count of the status.
 leases() {
 	status_of ".exports[0].leases.$1"
 }
@@ -30,7 +30,7 @@ has_leases() {
 	[ "$(leases "$1")" -eq "$2" ]
 }
 
-# ---- what is closed ------------------------------------------------------------------------------
+# ---- closed files --------------------------------------------------------------------------------------
 
 @test "what one has written and closed the others read without a recall" {
 	local nfiles=100 i line recalled
@@ -40,7 +40,8 @@ has_leases() {
 	for ((i = 0; i < nfiles; i++)); do
 		echo "file $i" >"$dir/1/closed/$i"
 	done
-	# One whose times were told between write and close goes down with others that go back.
+	# If a file's times were sent between write and close, its lease is downgraded with other leases'
+	# returns.
 	until_true 10 has_leases exclusive 0
 	recalled=$(leases recalled)
 	for ((i = 0; i < nfiles; i++)); do
@@ -48,7 +49,7 @@ has_leases() {
 		[ "$line" = "file $i" ]
 	done
 	[ "$(leases recalled)" -eq "$recalled" ]
-	# Both know them now, and whoever writes has them alone.
+	# Both mounts have the file leased now; a writer gets it alone.
 	echo more >>"$dir/2/closed/0"
 	[ "$(cat "$dir/1/closed/0")" = "file 0
 more" ]
@@ -56,12 +57,12 @@ more" ]
 	[ "$(tail -n 1 "$dir/2/closed/0")" = "and more" ]
 }
 
-# times N: of all that is there, as mount N sees it.
+# times N: prints sizes and times of all files as mount N sees them.
 times() {
 	find "$dir/$1/tree" -type f -printf '%P %s %T@ %C@\n' | sort
 }
 
-# keep_open FILE: for reading and writing, by a process of its own.
+# keep_open FILE: a process of its own has it open for reading and writing.
 keep_open() {
 	local ready=$dir/ready.${#holders[@]}
 	(
@@ -82,12 +83,13 @@ let_go() {
 	holders=()
 }
 
-# Written to, and not yet closed, by a process of its own.
+# hold_open FILE: a process of its own has written to it and not yet closed it.
 hold_open() {
 	local ready=$dir/ready.${#holders[@]}
 	(
 		exec 7>>"$1"
-		# What the first one has changed goes with its end, as if that were the last.
+		# The shell closes a copy of 7 after each echo. The first such close commits the changes
+		# like a last close.
 		echo first >&7
 		echo last >&7
 		touch "$ready"
@@ -113,7 +115,7 @@ hold_open() {
 	times 2 >"$dir/before"
 	[ "$(wc -l <"$dir/before")" -eq $((n + 1)) ]
 	grep -q ' 981173106.0' "$dir/before"
-	# To be looked at by others has made it a reader.
+	# Since mount 2 has looked at the file, mount 1 has only a lease to read.
 	has_leases exclusive 0
 	hold_open "$dir/1/tree/open"
 	killed=$(date +%s%N)
@@ -127,10 +129,10 @@ hold_open() {
 	times 1 | diff - <(times 2)
 }
 
-# ---- what several write --------------------------------------------------------------------------
+# ---- files with several writers ------------------------------------------------------------------------
 
-# odd_ranges SEED: "MOUNT OFFSET LENGTH" of all parts of a file, in any order: each 1 to 9,000 bytes and
-# no multiple of 8, one after the other of another mount than the one before.
+# odd_ranges SEED: prints "MOUNT OFFSET LENGTH" for all parts of a file, in any order. A part has 1 to
+# 9,000 bytes, no multiple of 8. Adjacent parts belong to different mounts.
 odd_ranges() {
 	awk -v seed="$1" -v end="$odd_bytes" 'BEGIN {
 		srand(seed)
@@ -145,7 +147,7 @@ odd_ranges() {
 	}' | sort -n | cut -d " " -f 2-
 }
 
-# write_odd N: what is mount N's of them, each by one write(2).
+# write_odd N: writes the parts of mount N, each by one write(2).
 write_odd() {
 	local n at len
 	while read -r n at len; do
@@ -159,7 +161,7 @@ write_odd() {
 	! small || odd_bytes=200003
 	begin 1 2
 	: >"$dir/1/odd"
-	# Into an empty file, which both make longer; over what is there; and while both have it open.
+	# Into an empty file, which both make longer; over old bytes; and while both have it open.
 	for seed in 1 2 3; do
 		odd_ranges $seed >"$dir/ranges"
 		[ "$(wc -l <"$dir/ranges")" -gt 50 ]
@@ -177,19 +179,19 @@ write_odd() {
 	let_go
 }
 
-# overwrite N BLOCK COUNT [SOURCE]: by mount N, direct, pages that there are.
+# overwrite N BLOCK COUNT [SOURCE]: mount N overwrites pages that exist, by direct I/O.
 overwrite() {
 	dd if="${4:-/dev/zero}" of="$dir/$1/file" bs=4k seek="$2" count="$3" oflag=direct conv=notrunc \
 		status=none
 }
 
-# In two halves, one of each mount, which both have the file open.
+# Each mount overwrites one half, and both have the file open.
 overwrite_halves() {
 	local pids=() n
 	share 1 2
 	keep_open "$dir/1/file"
 	keep_open "$dir/2/file"
-	# Until they have it together.
+	# Repeats this until both have layouts.
 	overwrite 1 0 1
 	overwrite 2 1 1
 	has_leases exclusive 0
@@ -210,7 +212,7 @@ overwrite_halves() {
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 }
 
-# cost COMMAND...: how many RPCs.
+# cost COMMAND...: prints how many RPCs it takes.
 cost() {
 	local before
 	before=$(status_of '.exports[0].counters.rpcs')
@@ -228,7 +230,7 @@ cost() {
 	began=$SECONDS
 	many=$(cost overwrite_halves $blocks)
 	echo "RPCs: $few for 10 writes and reads of each, $many for $blocks"
-	# The times of what is written are committed once a second.
+	# The clients commit the new times once a second.
 	[ $((many - few)) -le $((10 + 4 * (SECONDS - began + 1))) ]
 }
 
@@ -251,7 +253,7 @@ cost() {
 		cmp -n $((128 * 4096)) "$dir/3/file" "$dir/a"
 		cmp -n $((128 * 4096)) -i $((128 * 4096)):0 "$dir/3/file" "$dir/b"
 		[ "$(stat -c '%.9Y %.9Z' "$dir/1/file")" = "$(stat -c '%.9Y %.9Z' "$dir/2/file")" ]
-		# What grows, or has holes, is one's alone for as long as that takes.
+		# A write that makes the file grow or fills holes has the lease alone meanwhile.
 		head -c 4096 "$dir/a" >>"$dir/1/file"
 		[ "$(stat -c %s "$dir/2/file")" -eq $((1048576 + 4096)) ]
 		overwrite 2 256 1 "$dir/b"
@@ -302,7 +304,7 @@ append_on() {
 	done >>"$1"
 }
 
-# The kernel lets an open that cuts the file pass what is being written.
+# The kernel lets an open with O_TRUNC overtake a write that is running.
 @test "what is appended while the file is cut stands at its end then, and in front of it are no zeros" {
 	local i
 	begin 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# sharing.bats - several mounts of one export at a time: any number that only read.
+# sharing.bats - several mounts of one export at a time: any number may read.
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
@@ -30,13 +30,13 @@ end_reader() {
 	exit_status "${readers[$1]}" 30
 }
 
-# refused OPTIONS: what a mount that must be refused says.
+# refused OPTIONS: prints the message of a mount that must be refused.
 refused() {
 	mkdir -p "$dir/refused"
 	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1,$1" "$(mount_source)" "$dir/refused" 2>&1
 }
 
-# A tree of files, and one of 8 MiB.
+# Makes a tree of files, and a file of 8 MiB.
 fill_export() {
 	mount_rmem
 	make_tree "$dir/tree"
@@ -80,7 +80,7 @@ nsessions() {
 	local said
 	mount_rmem
 	said=$(refused ro)
-	[[ $said != *"over shm pid"* ]] # beside "(pid N)"
+	[[ $said != *"over shm pid"* ]] # only the "(pid N)" after it
 	[[ $said == *"is in use by "*", for writing; unmount it there, or mount both with -o ro, or both with -o share"* ]]
 	umount_rmem
 	reader 1
@@ -129,7 +129,7 @@ nsessions() {
 	kill -KILL "${readers[1]}"
 	wait "${readers[1]}" || true
 	umount "$dir/reader.1"
-	# It takes the place of the dead one.
+	# This mount takes the place of the dead one.
 	reader 1
 	nsessions 3
 	kill_server

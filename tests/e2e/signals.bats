@@ -14,7 +14,7 @@ teardown() {
 	teardown_rmem
 }
 
-# state PID: one letter, as ps(1) shows it; nothing if there is no such process (any more).
+# state PID: prints one letter, as ps(1) does; nothing if there is no such process.
 state() {
 	local stat=''
 	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || true
@@ -30,7 +30,7 @@ ended() {
 	done
 }
 
-# In the kernel's queue or with the daemon: in a wait that a signal has to be brought to.
+# The processes wait in the kernel's queue or for the daemon. There a signal must be able to end them.
 waiting() {
 	local pid
 	for pid in "$@"; do
@@ -91,7 +91,7 @@ waiting() {
 	[ "$(ls -A "$mnt")" = a ]
 }
 
-# Of the file it knows only the first extents, and asks for more.
+# The mount knows only the first extents of the file, and asks for more.
 @test "SIGKILL ends who looks for a hole in a file of which not all is known" {
 	local pid last=$((2999 * 2 * 4096))
 	mount_rmem -o share
@@ -113,8 +113,8 @@ waiting() {
 	[ "$(fsop seek-hole "$mnt/a" $last)" -eq $((last + 4096)) ]
 }
 
-# alarmed SURVIVORS KILLED OPTIONS: so many programs, each in a directory of its own, whose lock another
-# one would wait for, where no signal reaches.
+# alarmed SURVIVORS KILLED OPTIONS: starts so many programs. Each has a directory of its own: in a common
+# one the others would wait for the kernel's lock of the directory, where no signal reaches them.
 alarmed() {
 	local survivors=$1 killed=$2 pids=() n
 	mount_rmem -o "$3"
@@ -126,7 +126,7 @@ alarmed() {
 	done
 	pause 0.3
 	kill_server
-	pause 1 # a hundred of them
+	pause 1 # a hundred signals each
 	kill -0 "${pids[@]}"
 	kill -TERM "${pids[@]:survivors}"
 	until_true 20 ended "${pids[@]:survivors}"
@@ -158,10 +158,10 @@ alarmed() {
 	fsop map-and-store-on "$mnt/a" >"$dir/stored" 3>&- &
 	pid=$!
 	until_true 10 grep -q stored "$dir/stored"
-	exec 9<"$mnt/." # or umount is through when the process is ended in time
+	exec 9<"$mnt/." # else umount could succeed, if the process ends in time
 	kill_server
 	kill -KILL "$pid"
-	# The kernel writes the page back before it ends it, where no signal reaches.
+	# The kernel writes the page back before the process ends. No signal interrupts that.
 	run ! until_true 1 ended "$pid"
 	run ! umount -f "$mnt"
 	[[ $output == *busy* ]]
@@ -170,7 +170,7 @@ alarmed() {
 	exit_status "$daemon_pid" 10
 	daemon_pid=''
 	umount "$mnt"
-	use_lease 1 # after a restart nothing tells that the mount has ended
+	use_lease 1 # after a restart the server can't see that the mount has ended
 	start_server
 	mount_rmem
 	[[ $(cat "$mnt/a") == [os]ld ]]
@@ -194,7 +194,7 @@ alarmed() {
 
 @test "a mount in the background holds nothing that its caller had open" {
 	local output
-	# Ends when the last writer to the pipe has closed it.
+	# The output ends when all writers to the pipe have closed it.
 	output=$(timeout 30 rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
 		2>&1 9>&1 3>&-)
 	[ -z "$output" ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# silence.bats - the peer is there and says nothing: who notices, when, and what applications see.
+# silence.bats - the peer is there but silent: which side notices it, when, and what applications see.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -41,27 +41,27 @@ back() {
 	[ "$(grep -c 'connected again' "$dir/daemon.log")" -ge "$1" ]
 }
 
-# fails COMMAND...: in time, by EIO.
+# fails COMMAND...: fails in time with EIO.
 fails() {
 	run timeout 20 "$@"
 	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]] ||
 		die "status $status of $*: $output"
 }
 
-# A name that the kernel does not know has to be asked for.
+# The kernel must ask for a name that it does not know.
 name_fails() {
 	asked=$((asked + 1))
 	[[ $(timeout 20 stat "$mnt/asked.$asked" 2>&1) == *"Input/output error"* ]]
 }
 
-# storm_is RESULT: of 600 operations at once.
+# storm_is RESULT: 600 operations at once have this result.
 storm_is() {
 	local result
 	result=$(timeout 30 fsop storm "$mnt" 600) || return
 	[ "$result" = "$1" ] || die "$result"
 }
 
-# Each of them in one way or the other.
+# Each of 600 operations succeeds or ends with EIO.
 storm_ends() {
 	local well eio
 	read -r well _ eio _ < <(timeout 30 fsop storm "$mnt" 600)
@@ -97,7 +97,7 @@ name_is_looked_up() {
 	run ! server_said 'has been silent'
 }
 
-# On shm the server knows that the process lives.
+# Over shm the server sees that the process lives.
 @test "a client that stands still is closed by the server but on shm, and goes on" {
 	start_server
 	mount_rmem
@@ -206,7 +206,8 @@ name_is_looked_up() {
 	cd "$dir"
 	storm_is "600 well, 0 EIO"
 	stop_answering
-	# Memory is reached without the server's process but over tcp, until the connection is given up.
+	# Only tcp needs the server's process to reach memory. Over the others reads succeed until the
+	# client gives up the connection.
 	if [ "$transport" = tcp ]; then
 		storm_is "0 well, 600 EIO"
 	else
@@ -239,7 +240,7 @@ name_is_looked_up() {
 }
 
 @test "soft: umount of a mount without its server ends" {
-	use_lease 2 # nobody tells the server that the mount has ended
+	use_lease 2 # the server can't see that the mount has ended
 	start_server
 	mount_soft
 	echo there >"$mnt/a"
@@ -264,7 +265,7 @@ name_is_looked_up() {
 	[[ $output == *"Stale file handle"* ]]
 }
 
-# Of the folder that is open as 7, whose own name is not asked for.
+# Looks up a name in the folder that is open as 7, without a lookup of the folder itself.
 name_there_says() {
 	asked=$((asked + 1))
 	[[ $(timeout 20 stat "/proc/self/fd/7/asked.$asked" 2>&1) == *"$1"* ]]
@@ -290,7 +291,7 @@ name_there_says() {
 }
 
 @test "soft: what could not be committed before the mount ended is told" {
-	use_lease 2 # nobody tells the server that the mount has ended
+	use_lease 2 # the server can't see that the mount has ended
 	random_file "$dir/a" 1
 	start_server
 	mount_soft
@@ -308,14 +309,15 @@ name_there_says() {
 	[ "$(grep -c 'may be lost' "$dir/daemon.log")" -eq 1 ]
 }
 
-# thread_ended INDEX: of the daemon.
+# thread_ended INDEX: this thread of the daemon has ended.
 thread_ended() {
 	! grep -qsx "rmemfs-io/$1" "/proc/$daemon_pid/task"/*/comm
 }
 
-# One thread has not looked yet at what it wrote since it was closed, and the other tells when it was read.
+# Thread 0 wrote the files and has not looked at them since they were closed. Thread 1 sends the times of
+# the reads.
 @test "what was closed before the server died is not said to be lost" {
-	use_lease 1 # after a restart nothing tells that the mount has ended
+	use_lease 1 # after a restart the server can't see that the mount has ended
 	start_server
 	mount_rmem -o io_threads=2
 	hold_thread 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# snapshot.bats - an export is written to a disk while it is in use, and made anew from that.
+# snapshot.bats - the server writes an export to a disk while it is in use, and restores it from there.
 
 load helpers
 
@@ -8,7 +8,7 @@ setup() {
 	declare -gA exports=()
 }
 
-# A mount of the server that is to end, which it writes a snapshot to, would hold it up.
+# Some tests write a snapshot to a mount of the same server. That mount would hold up the server's end.
 teardown() {
 	local pid
 	for pid in "${exports[@]}"; do
@@ -21,7 +21,7 @@ snapshot() {
 	rmemfsctl snapshot default "${1:-$dir/image}" "$socket"
 }
 
-# As after a power cut: nothing is left in memory.
+# Does what a power cut does: all memory is lost.
 lose_memory() {
 	[ -z "$daemon_pid" ] || umount_rmem
 	stop_server
@@ -53,14 +53,14 @@ state_is() {
 	rmemfsctl check "$memory"
 }
 
-# ended_badly PID: a child, as one that has failed.
+# ended_badly PID: the child has ended with status 1.
 ended_badly() {
 	local status=0
 	wait "$1" || status=$?
 	[ $status -eq 1 ]
 }
 
-# Counts in A first, then in B, each safe before the next: at every moment B <= A <= B + 1.
+# Counts in A first, then in B, and syncs each before the next: at every moment B <= A <= B + 1.
 count_in_two() {
 	local n
 	for ((n = 1; ; n++)); do
@@ -166,8 +166,7 @@ state_past_freeze() {
 	snapshot
 }
 
-# Over shm its process is known to
-# have ended; else it may be about to come back.
+# Over shm the server sees that the client's process has ended; else the client may be about to come back.
 @test "a client that is killed while it is waited for is not waited for to the end" {
 	local killed
 	start_server
@@ -196,7 +195,7 @@ lease_is_over() {
 	[ "$(status_of .uptime_ms)" -gt 1000 ]
 }
 
-# Has a file open that is not committed, and goes on with it.
+# Prints a line to a file, and another one later; the first is not committed while the file is open.
 write_before_and_after() {
 	echo before
 	read -r _ <"$dir/fifo"
@@ -300,7 +299,7 @@ session_is() {
 	snapshot
 }
 
-# mount_export NAME: at $dir/NAME, by the daemon ${exports[NAME]}.
+# mount_export NAME: mounts it at $dir/NAME by the daemon ${exports[NAME]}.
 mount_export() {
 	mkdir "$dir/$1"
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source "$1")" "$dir/$1" \
@@ -320,8 +319,8 @@ nothing_is_dirty() {
 	[ "$(status_of '.exports[0].dirty')" -eq 0 ]
 }
 
-# A snapshot of 96 MiB in $mnt/a is under way ($taking) to the mount at $dir/disk, whose daemon stands
-# still when nothing but the first file has been begun.
+# Begins a snapshot ($taking) of 96 MiB in $mnt/a to the mount at $dir/disk. Its daemon is stopped when
+# only the snapshot's first file has been begun.
 begin_on_disk_that_stands() {
 	random_file "$dir/a" 96
 	cp "$dir/a" "$mnt/a"
@@ -343,7 +342,7 @@ begin_on_disk_that_stands() {
 	mount_export disk
 	mount_export other
 	begin_on_disk_that_stands
-	# More than is put aside.
+	# This is more than the server puts aside.
 	rm "$mnt/a"
 	for n in 1 2; do
 		timeout 20 dd if="$dir/a" of="$dir/other/b" bs=1M count=48 conv=fsync status=none
@@ -369,10 +368,10 @@ begin_on_disk_that_stands() {
 	mount_rmem
 	mount_export disk
 	begin_on_disk_that_stands
-	# More than is put aside.
+	# This is more than the server puts aside.
 	truncate -s 96M "$dir/b"
 	timeout -s KILL 30 dd if="$dir/b" of="$mnt/a" bs=1M conv=notrunc,fsync status=none
-	# It is told of when nothing of it is left.
+	# The server reports the failure after it has removed the unfinished snapshot.
 	kill -CONT "${exports[disk]}"
 	ended_badly $taking
 	cat "$dir/out"

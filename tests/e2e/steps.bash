@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # what helpers set
-# steps.bash - one who has a file open and does to it what he is told: fsop's step.
+# steps.bash - a process that has a file open and does what the test tells it: fsop's step.
 
 # begin_steps FILE
 begin_steps() {
@@ -19,7 +19,7 @@ ask() {
 	echo "$*" >&8
 }
 
-# step VERB [AT [TEXT]] = RESULT: it ends at once, and so.
+# step VERB [AT [TEXT]] = RESULT: it ends at once with that result.
 step() {
 	ask "${@:1:$#-2}"
 	ends "${!#}"
@@ -41,7 +41,7 @@ end_steps() {
 	exit_status "$stepper" 20
 }
 
-# kill_stepper: and it has ended, whatever it waited for.
+# kill_stepper: kills it; it must end, whatever it waited for.
 kill_stepper() {
 	exec 8>&-
 	kill -KILL "$stepper"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# stress.bats - many processes at the same files at once, while the server is killed again and again.
+# stress.bats - many processes use the same files at once, while the server is killed again and again.
 
 load helpers
 
@@ -20,7 +20,7 @@ checksums() {
 @test "random operations of four processes against a model, while the server is killed" {
 	fsx -t "$(mib 20 10)" -p 4 "$mnt" >"$dir/fsx.log" 2>&1 3>&- &
 	local fsx=$!
-	# What was freed is not used again for a lease time after a restart: a few times only.
+	# Only a few times: after a restart the server does not reuse freed pages for a lease time.
 	for _ in 1 2 3 4; do
 		sleep 2
 		crash_server

@@ -88,7 +88,7 @@ area() {
 	area records
 }
 
-# Its mount goes with the namespace.
+# The tmpfs goes away with the mount namespace.
 on_tmpfs() {
 	unshare -m sh -euc '
 		umount -a -t fuse.rmemfs # the copies of other tests

@@ -1,8 +1,9 @@
-/* syscalls.c - states the errno and the effect of every system call on files: see syscalls.h.
+/* syscalls.c - checks the errno and the effect of every system call on files: see syscalls.h.
  *
  *     syscalls [--tmpfs] [--user UID] AREA FOLDER
  *
- * Runs the cases of one area below FOLDER, as root or as the user; one line each, as TAP has them.
+ * Runs the cases of one area below FOLDER, as root or as the user; prints TAP, a line for each
+ * case.
  */
 #include "syscalls.h"
 
@@ -15,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* An emulated machine takes its time: see RMEMFS_TEST_SMALL in helpers.bash. */
+/* An emulated machine is slow: see RMEMFS_TEST_SMALL in helpers.bash. */
 enum { CASE_SECONDS = 60, CASE_SECONDS_SMALL = 300, TEXT_MAX = 8192 };
 
 /* ---- expectations ---------------------------------------------------------------------------- */
@@ -79,7 +80,7 @@ void expect_true(const char *file, int line, const char *what, bool value)
 		differs(file, line, "%s does not hold (%s)", what, error_name(errno));
 }
 
-/* ---- what cases do --------------------------------------------------------------------------- */
+/* ---- helpers of cases ------------------------------------------------------------------------ */
 
 void as_root(void)
 {
@@ -124,7 +125,7 @@ const char *path_of(size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		path[i] = i % 2 ? '/' : '.';
-	/* It ends in a name, whatever its length. */
+	/* The path ends in a name, whatever its length. */
 	path[n - 1] = 'f';
 	if (n % 2 == 0)
 		path[n - 2] = '/';
@@ -252,7 +253,7 @@ static void become(uid_t uid)
 	works(setresuid(uid, uid, uid));
 }
 
-/* In a process of its own, which no case comes back from but by its end. */
+/* Runs the case in a process of its own, and never returns. */
 static void run_case(const struct run *run, const struct syscall_case *c, const char *folder)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,7 +1,7 @@
-/* syscalls.h - what the tables of system calls are written in.
+/* syscalls.h - macros and helpers for the tables of system calls.
  *
  * Each area is a table of cases. A case has a name and a function, which runs in a process of its
- * own, in an empty folder of its own, with umask 0. What it expects are lines of these words:
+ * own, in an empty folder of its own, with umask 0. The function consists of such expectations:
  *
  *     works(mkdir("d", 0755));                  the call's value, which is not -1
  *     fails(mkdir("d", 0755), EEXIST);          -1 with this errno
@@ -9,11 +9,11 @@
  *     same(target_of("l"), "nowhere");          two strings
  *     holds(access_is("f", R_OK));              true
  *
- * The first that is not so ends the case: it names the line, the call, and both values.
+ * The first expectation that fails ends the case: it names the line, the call, and both values.
  *
- * A case that needs privileges says NEEDS_ROOT, and is left out for ordinary users; NOT_ROOT is the
- * other way round. One where tmpfs, by which the table itself is proved, does something else says
- * so in `differs`, and why.
+ * A case that needs privileges has NEEDS_ROOT, and does not run for ordinary users; NOT_ROOT is the
+ * opposite. The table itself is proved on tmpfs. If tmpfs behaves otherwise in a case, its
+ * `differs` says how, and why.
  */
 #ifndef RMEMFS_TESTS_SYSCALLS_H
 #define RMEMFS_TESTS_SYSCALLS_H
@@ -38,7 +38,7 @@ struct syscall_case {
 	const char *name;
 	void (*run)(void);
 	unsigned needs;
-	const char *differs; /* how tmpfs does, or NULL */
+	const char *differs; /* how tmpfs differs, or NULL */
 };
 
 struct syscall_area {
@@ -57,7 +57,7 @@ extern const struct syscall_area area_paths, area_names, area_links, area_rename
 	area_permissions, area_owners, area_open, area_directories, area_times, area_special,
 	area_truncate, area_unlinked, area_io, area_limits, area_flock, area_records;
 
-/* ---- what a case expects --------------------------------------------------------------------- */
+/* ---- expectations ---------------------------------------------------------------------------- */
 
 #define works(call)            expect_works(__FILE__, __LINE__, #call, (call))
 #define fails(call, error)     expect_fails(__FILE__, __LINE__, #call, (errno = 0, (call)), (error))
@@ -73,24 +73,25 @@ void expect_same(
 	const char *file, int line, const char *what, const char *value, const char *expected);
 void expect_true(const char *file, int line, const char *what, bool value);
 
-/* ---- what cases do --------------------------------------------------------------------------- */
+/* ---- helpers of cases ------------------------------------------------------------------------ */
 
-/* Nobody of these has an account, or is in another's group. */
+/* None of these ids has an account or is in another's group. */
 enum { ALICE = 41001, BOB = 41002, THEIR_GROUP = 42000 };
 
-/* Root acts as somebody, with these groups; as_root() ends it. */
+/* Root acts as this user with these groups, until as_root(). */
 void as(uid_t uid, gid_t gid);
 void as_with_group(uid_t uid, gid_t gid, gid_t also);
 void as_root(void);
 
-/* A name of n bytes, and a path of n bytes that leads to here; valid until the next two calls. */
+/* A name of n bytes, and a path of n bytes to the current folder; valid until the next two
+ * calls. */
 const char *name_of(size_t n);
 const char *path_of(size_t n);
 
 /* Makes a file with these bytes. */
 void make(const char *path, const char *text);
 void make_mode(const char *path, mode_t mode);
-/* The whole of a short file, or of what an open one has. */
+/* Returns all bytes of a short file, by its path or by an open descriptor. */
 const char *text_of(const char *path);
 const char *text_of_fd(int fd);
 
@@ -104,7 +105,7 @@ long long uid_of(const char *path);
 long long gid_of(const char *path);
 const char *target_of(const char *path);
 
-/* Runs fn in a process of its own, as its parent is; its failure is the case's. */
+/* Runs fn in a process of its own, with the parent's ids; if it fails, the case fails. */
 pid_t child(void (*fn)(void *arg), void *arg);
 void finished(pid_t pid);
 

@@ -30,7 +30,7 @@ static DIR *opened(const char *path)
 	return dir;
 }
 
-/* How often each number is listed from here on. */
+/* Counts how often each number is listed from here on. */
 static unsigned count_rest(DIR *dir, unsigned counts[MANY])
 {
 	struct dirent *entry;
@@ -88,7 +88,8 @@ static void dots_and_types(void)
 	closedir(dir);
 }
 
-/* What is removed, added or renamed meanwhile may be listed or not: all else is, and once. */
+/* Names that are removed, added or renamed meanwhile may be listed or not. All others are, and
+ * once. */
 static void changes_while_reading(void)
 {
 	unsigned counts[MANY] = {0};
@@ -134,7 +135,7 @@ static void removing_while_reading(void)
 	works(rmdir("d"));
 }
 
-/* Each gets a new name when it is listed: some are met again, but not for ever. */
+/* Each name is renamed when it is listed. Some are listed again, but not for ever. */
 static void renaming_while_reading(void)
 {
 	struct dirent *entry;
@@ -182,7 +183,7 @@ static void positions_stay(void)
 		holds(entry != NULL);
 		same(entry->d_name, names[back]);
 	}
-	/* Also when what was there is gone: the next one comes. */
+	/* Also if the name there is gone: readdir returns the next one. */
 	works(unlink(names[100]));
 	make("new", "");
 	seekdir(dir, at[100]);

@@ -14,7 +14,7 @@ static int opened(int flags)
 
 enum { REMOTE_WAIT_US = 300000 };
 
-/* Lines of /proc/locks as "12: -> FLOCK ADVISORY WRITE 4711 00:1f:5 0 EOF". */
+/* Counts lines of /proc/locks like "12: -> FLOCK ADVISORY WRITE 4711 00:1f:5 0 EOF". */
 static unsigned count_waiting(void)
 {
 	char file[64], line[256];
@@ -182,7 +182,7 @@ static void of_other_files(void)
 	fails(flock((int)works(open("d", O_PATH)), LOCK_SH), EBADF);
 }
 
-/* The file is locked, not its name. */
+/* A lock belongs to the file, not to its name. */
 static void of_names(void)
 {
 	int one = opened(O_RDWR), two;

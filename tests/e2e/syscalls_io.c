@@ -10,7 +10,7 @@
 
 static void vectors(void)
 {
-	/* The compiler is not to know them. */
+	/* volatile: the compiler must not know the values. */
 	volatile int negative = -1, too_many = 1025;
 	char a[4] = "", b[8] = "";
 	struct iovec out[3] = {{(char *)"one", 3}, {NULL, 0}, {(char *)"two", 3}};
@@ -44,7 +44,7 @@ static void flags_of_one_call(void)
 	fails(pwritev2(fd, &out, 1, 0, 0x40000000), EOPNOTSUPP);
 }
 
-/* Either it is there at once, or the call says that it would wait, or that this can't be said. */
+/* RWF_NOWAIT returns bytes at once, or says that it would wait, or that it is not supported. */
 static void no_wait(void)
 {
 	char buf[8] = "";
@@ -167,7 +167,7 @@ static void handles(void)
 	fails(name_to_handle_at(AT_FDCWD, "missing", &handle.head, &mount_id, 0), ENOENT);
 }
 
-/* An open file is found by its handle; what nobody knows any more is stale. */
+/* A handle opens a file that is open; the handle of a file that is gone is stale. */
 static void opens_by_handle(void)
 {
 	struct handle handle = {.head.handle_bytes = MAX_HANDLE_SZ};
@@ -182,7 +182,7 @@ static void opens_by_handle(void)
 	fails(open_by_handle_at(here, &handle.head, O_RDONLY), ESTALE);
 }
 
-/* Of directories, too; what a symbolic link's handle leads to is not opened. */
+/* Handles of directories work, too. A symbolic link's handle can't be opened. */
 static void handles_of_every_type(void)
 {
 	static const int flags[] = {O_RDONLY, O_WRONLY, O_RDWR};
@@ -212,7 +212,7 @@ static void handles_of_every_type(void)
 
 /* ---- leases and signals of changes ----------------------------------------------------------- */
 
-/* Of SIGIO, which is blocked. */
+/* Waits for SIGIO, which is blocked. */
 static void expect_signal(void)
 {
 	static const struct timespec limit = {.tv_sec = 20};
@@ -313,7 +313,7 @@ static void signals_of_changes(void)
 
 /* ---- past the page cache --------------------------------------------------------------------- */
 
-/* Whole pages between the file and the caller's memory. */
+/* Moves whole pages between the file and the caller's memory. */
 static void direct(void)
 {
 	_Alignas(4096) static char page[8192], back[8192];
@@ -329,7 +329,7 @@ static void direct(void)
 	equal(pread(fd, back, 4096, 8192), 0);
 }
 
-/* The same bytes by whichever way they are read or written. */
+/* All ways of reading and writing see the same bytes. */
 static void direct_and_cached(void)
 {
 	_Alignas(4096) static char page[4096];

@@ -1,4 +1,4 @@
-/* syscalls_limits.c - what the filesystem says of itself and of its files. */
+/* syscalls_limits.c - statistics of the filesystem and limits of its files. */
 #include "syscalls.h"
 
 #include <sys/statfs.h>
@@ -91,12 +91,12 @@ static void of_space(void)
 	equal(write(fd, data, sizeof(data)), sizeof(data));
 	works(fsync(fd));
 	works(statvfs(".", &after));
-	/* What cases before this one have removed may come back in the meantime. */
+	/* Pages that earlier cases have removed may become free meanwhile. */
 	taken = before.f_bfree - after.f_bfree;
 	holds(taken <= sizeof(data) / 4096 && taken >= sizeof(data) / 4096 - 16);
 	equal(after.f_blocks, before.f_blocks);
-	/* What a file has that is removed comes back when it is closed, which is later: the next
-	 * one who counts would find it. */
+	/* A removed file's pages become free some time after its close. The next case that counts
+	 * would find them, so they are freed now. */
 	works(ftruncate(fd, 0));
 	works(statvfs(".", &after));
 	holds(after.f_bfree >= before.f_bfree);

@@ -1,4 +1,4 @@
-/* syscalls_names.c - what may be a name, and what slashes and dots at its end mean. */
+/* syscalls_names.c - valid names, and slashes and dots at their end. */
 #include "syscalls.h"
 
 #include <dirent.h>
@@ -146,7 +146,7 @@ static void names_that_are_there(void)
 	fails(open("nowhere", O_RDONLY), ENOENT);
 }
 
-/* Every name is looked up before it is made: what the kernel remembers of that must not stay. */
+/* Each name is looked up before it is made: the kernel must not keep the negative entry. */
 static void made_after_it_was_missing(void)
 {
 	fails(open("name", O_RDONLY), ENOENT);
@@ -161,7 +161,7 @@ static void made_after_it_was_missing(void)
 	equal(type_of("name"), S_IFLNK);
 }
 
-/* Directories and a name that make a path of 4095 bytes, and one with a byte more. */
+/* Directories and a name make a path of 4095 bytes, and one with a byte more. */
 static void longest_path(void)
 {
 	enum { NAME = 127, LONGEST = 4095 };
@@ -192,7 +192,8 @@ static void longest_path(void)
 	fails(open(path, O_RDONLY), ENAMETOOLONG);
 	fails(mkdir(path, 0755), ENAMETOOLONG);
 	fails(rename("renamed", path), ENAMETOOLONG);
-	/* With the folder's own path before them they are too long for whoever tidies up. */
+	/* Remove them here: with the folder's own path in front they are too long for the
+	 * teardown. */
 	works(system("rm -r d*"));
 }
 

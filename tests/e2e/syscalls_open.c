@@ -96,7 +96,7 @@ static void truncates(void)
 
 static void read_or_write_only(void)
 {
-	char *volatile nowhere = (char *)1; /* not to be known by the compiler */
+	char *volatile nowhere = (char *)1; /* volatile: the compiler must not know it */
 	char buf[8] = "";
 	int fd;
 
@@ -167,7 +167,7 @@ static void until_it_runs(pid_t pid, const char *name)
 	} while (!strstr(target, name));
 }
 
-/* What somebody writes can't be run, and what runs can't be written. */
+/* A file that is open for writing can't be executed, and a running program can't be written. */
 static void busy_programs(void)
 {
 	char *const args[] = {(char *)"./program", (char *)"10", NULL};

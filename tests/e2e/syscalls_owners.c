@@ -1,5 +1,5 @@
-/* syscalls_owners.c - chmod(2) and chown(2): by whom, and what becomes of set-user-id, set-group-id
- * and the groups of what is made. */
+/* syscalls_owners.c - chmod(2) and chown(2): the rights to call them, and their effects on
+ * set-user-id, set-group-id and the groups of new files. */
 #include "syscalls.h"
 
 static void chmod_by_others(void)
@@ -19,7 +19,7 @@ static void chmod_by_others(void)
 	equal(mode_of("f"), 0640);
 }
 
-/* Who is not in the file's group can't give it set-group-id. */
+/* A caller outside the file's group can't set set-group-id. */
 static void chmod_by_a_non_member(void)
 {
 	make("f", "");
@@ -97,7 +97,7 @@ static void chown_by_others(void)
 	fails(lchown("f", ALICE, ALICE), EPERM);
 }
 
-/* The mode of f, of this owner, after somebody with uid has done it. */
+/* Returns the mode of f, owned by uid, after does() has run as uid. */
 static long long mode_after(mode_t mode, uid_t uid, void (*does)(void))
 {
 	make("f", "text");
@@ -187,12 +187,12 @@ static void does_rename(void)
 	works(unlink("h"));
 }
 
-/* What an ordinary user does, and what root does, to set-user-id and set-group-id. */
+/* Effects on set-user-id and set-group-id, if an ordinary user does it and if root does it. */
 static const struct loss {
 	const char *name;
 	void (*does)(void);
 	mode_t by_user, by_root; /* of 06777 */
-	mode_t group_by_user;    /* of 02666: no program, so it is no privilege */
+	mode_t group_by_user;    /* of 02666: not executable, so it is no privilege */
 } losses[] = {
 	{"chown", does_chown_to_same, 0777, 0777, 02666},
 	{"write", does_write, 0777, 06777, 02666},
@@ -222,7 +222,7 @@ static void privileges_are_lost(void)
 	}
 }
 
-/* Of whatever has them: by chown all but directories lose them, also to their owner and to root. */
+/* Each type but directories loses them by chown, also by its owner or by root. */
 static void privileges_of_special_files(void)
 {
 	static const mode_t types[] = {S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
@@ -246,7 +246,7 @@ static void privileges_of_special_files(void)
 	}
 }
 
-/* The descriptor that has written sees it at once. */
+/* The descriptor that has written shows the new mode at once. */
 static void privileges_seen_at_once(void)
 {
 	struct stat st;
@@ -321,7 +321,7 @@ static void group_of_the_folder(void)
 	equal(gid_of("d/d/e"), THEIR_GROUP);
 }
 
-/* A program with the folder's group can't be made by who is not in it. */
+/* A caller outside the folder's group can't make a program with that group. */
 static void set_group_id_in_the_folder(void)
 {
 	works(mkdir("d", 0755));

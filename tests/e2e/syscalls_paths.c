@@ -1,10 +1,11 @@
-/* syscalls_paths.c - every call that takes a path, against every path that can't be walked. */
+/* syscalls_paths.c - every call that takes a path, with every kind of path that can't be
+ * resolved. */
 #include "syscalls.h"
 
 #include <sys/inotify.h>
 #include <sys/statfs.h>
 
-/* The calls, each with arguments that are right but for the path. */
+/* The calls, each with valid arguments except for the path. */
 struct path_call {
 	const char *name;
 	int (*call)(const char *path);
@@ -300,7 +301,7 @@ static void bad_address(void)
 	}
 }
 
-/* For whoever is not root; the folder's owner, too. */
+/* A closed folder refuses everybody but root, also its owner. */
 static void closed_directory(void)
 {
 	works(chmod(".", 0777));

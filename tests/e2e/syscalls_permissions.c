@@ -1,10 +1,10 @@
-/* syscalls_permissions.c - who may do what: modes, folders, sticky ones. */
+/* syscalls_permissions.c - rights: modes, folders, sticky folders. */
 #include "syscalls.h"
 
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* Each class is judged by its own bits alone, also where another's would allow more. */
+/* Only the bits of the caller's own class count, even if another class's would allow more. */
 static void classes(void)
 {
 	works(chmod(".", 0755));
@@ -92,7 +92,7 @@ static void folder_without_write(void)
 	fails(open("d/f", O_RDWR | O_CREAT | O_EXCL, 0644), EEXIST);
 }
 
-/* A directory that moves gets another "..": that takes the right to write it. */
+/* A directory that moves gets another "..", so the caller needs the right to write to it. */
 static void moving_a_directory_that_is_not_ours(void)
 {
 	works(mkdir("from", 0777));
@@ -179,7 +179,7 @@ static void running_a_file(void)
 	fails(execv("d", args), EACCES);
 }
 
-/* access(2) asks for the real user, faccessat(2) with AT_EACCESS for the effective one. */
+/* access(2) checks the real user, faccessat(2) with AT_EACCESS the effective one. */
 static void access_by_real_user(void)
 {
 	make_mode("f", 0600);
@@ -201,7 +201,7 @@ static void root_may(void)
 	works(unlink("d/f"));
 }
 
-/* Each directory on the way is asked, not only the last. */
+/* Each directory on the way is checked, not only the last one. */
 static void every_directory_on_the_way(void)
 {
 	works(mkdir("a", 0755));

@@ -29,7 +29,7 @@ static int set_open(int fd, short type, off_t start, off_t len)
 	return lock(fd, F_OFD_SETLK, type, start, len);
 }
 
-/* Bytes 0 to 19 as another process finds them: '.', 'r' or 'w' each. */
+/* Bytes 0 to 19 as another process finds them locked: '.', 'r' or 'w' each. */
 static const char *as_others_see(void)
 {
 	static char seen[21];
@@ -157,7 +157,7 @@ static void who_holds_it(void)
 	l = (struct flock){.l_type = F_RDLCK, .l_start = 0, .l_len = 0};
 	works(fcntl(other, F_OFD_GETLK, &l));
 	equal(l.l_type, F_WRLCK);
-	/* What FUSE is told, the kernel takes for an open file's lock, whoever asked. */
+	/* For remote locks the kernel reports an open file's lock, whichever process asks. */
 	equal(l.l_pid, getenv("RMEMFS_TEST_REMOTE_LOCKS") ? -1 : getpid());
 	works(set(fd, F_UNLCK, 0, 0));
 	works(set_open(fd, F_WRLCK, 0, 1));

@@ -1,4 +1,4 @@
-/* syscalls_times.c - which call changes which time, and who may set them. */
+/* syscalls_times.c - the times that each call changes, and the rights to set them. */
 #include "syscalls.h"
 
 #include <sys/time.h>
@@ -19,8 +19,8 @@ static struct stat stat_of(const char *path)
 	return st;
 }
 
-/* Until all that is stamped is later than that was, by those who stamp names and by those who stamp
- * what is written. */
+/* Waits until new stamps are later than `since`: those of new names and those of written data,
+ * which may come from different clocks. */
 static void let_time_pass(const struct stat *since)
 {
 	int fd = (int)works(open("probe", O_WRONLY | O_CREAT, 0644));
@@ -183,7 +183,7 @@ static void does_exchange(void)
 	works(renameat2(AT_FDCWD, "d/f", AT_FDCWD, "d/other", RENAME_EXCHANGE));
 }
 
-/* Another file takes the place of one of its names. */
+/* Another file replaces one of its names. */
 static void does_lose_a_name(void)
 {
 	make("new", "");
@@ -257,7 +257,7 @@ static void does_fail_by_rights(void)
 
 enum { MTIME = 1, CTIME = 2, BOTH = 3 };
 
-/* What happens to d/f, which d/second is another name of, and to the folder d. */
+/* Effects on d/f, whose other name is d/second, and on the folder d. */
 static const struct effect {
 	const char *name;
 	void (*does)(void);
@@ -341,7 +341,7 @@ static void what_changes_what(void)
 	}
 }
 
-/* All at once, and no earlier than what was before. */
+/* All stamps of a new file are the same, and not earlier than the folder's before. */
 static void stamps_of_what_is_new(void)
 {
 	struct stat before = stat_of("."), st;
@@ -455,7 +455,7 @@ static void older_calls(void)
 	holds(stat_of("f").st_mtim.tv_sec > 1000);
 }
 
-/* Who may write may set them to now; to anything else, the owner alone. */
+/* A caller who may write may set them to now. Only the owner may set other times. */
 static void who_may_set_them(void)
 {
 	const struct timespec now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
@@ -482,7 +482,7 @@ static void who_may_set_them(void)
 	works(utimensat(AT_FDCWD, "owned", one_now, 0));
 }
 
-/* Times that were set stay, also when what was written before is committed after. */
+/* Times that were set stay, even if earlier writes are committed later. */
 static void set_after_a_write(void)
 {
 	const struct timespec old[2] = {{1000, 1}, {2000, 2}};

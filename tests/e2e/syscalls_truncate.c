@@ -1,4 +1,4 @@
-/* syscalls_truncate.c - truncate(2) and ftruncate(2), sparse files, and how far they reach. */
+/* syscalls_truncate.c - truncate(2) and ftruncate(2), sparse files, and the largest offsets. */
 #include "syscalls.h"
 
 #include <limits.h>
@@ -16,7 +16,7 @@ static void sizes(void)
 	}
 }
 
-/* What was cut off is zeros when it comes back. */
+/* Bytes that were cut off are zeros when the file grows again. */
 static void zeros_come_back(void)
 {
 	char buf[10000], zeros[10000] = "";
@@ -86,7 +86,7 @@ static void largest_offset(void)
 	equal(size_of("f"), 0);
 }
 
-/* The limit of the process: what fits is written. */
+/* RLIMIT_FSIZE: the bytes below the limit are written. */
 static void file_size_limit(void)
 {
 	const struct rlimit limit = {10000, 10000};

@@ -1,4 +1,4 @@
-/* syscalls_unlinked.c - files that have lost their last name and are open. */
+/* syscalls_unlinked.c - open files that have lost their last name. */
 #include "syscalls.h"
 
 static int opened_and_unlinked(const char *name)
@@ -139,7 +139,7 @@ static void many_of_them(void)
 	}
 }
 
-/* Open FIFOs: the kernel tells nobody that they are. */
+/* Open FIFOs: the kernel does not tell the filesystem that they are open. */
 static void special_files(void)
 {
 	struct stat st;

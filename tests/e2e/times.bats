@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# times.bats - which call sets which time, to the nanosecond, and that it is kept.
+# times.bats - the times that each call sets, to the nanosecond, and that they are kept.
 
 load helpers
 
@@ -18,7 +18,7 @@ times() {
 	stat -c '%x %y %z' "$1"
 }
 
-# is_new WHICH FILE: a time (%X %Y %Z of stat) that was old, and is not any more.
+# is_new WHICH FILE: the time (%X %Y %Z of stat) was old, and is new now.
 is_new() {
 	[ "$(stat -c "%$1" "$2")" -gt 1700000000 ]
 }
@@ -27,7 +27,7 @@ is_old() {
 	[ "$(TZ=UTC stat -c "%$1" "$2")" = "$old +0000" ]
 }
 
-# age FILE...: atime and mtime are long ago; ctime can't be set.
+# age FILE...: sets atime and mtime to long ago; ctime can't be set.
 age() {
 	TZ=UTC touch -h -d "$old" "$@"
 }
@@ -54,7 +54,7 @@ set_times() {
 	done
 }
 
-# is_taken_as TIME WANT: what is set is that when it is looked at, and when the server is asked.
+# is_taken_as TIME WANT: after touch -d TIME the file has WANT, in the kernel's cache and at the server.
 is_taken_as() {
 	TZ=UTC touch -d "$1" "$mnt/file"
 	for _ in 1 2; do
@@ -112,7 +112,7 @@ changes_ctime() {
 	[[ $(stat -c %z "$mnt/dir/renamed") > $before ]]
 }
 
-# touches_dir "DIR..." COMMAND...: their mtimes and ctimes become new and equal.
+# touches_dir "DIR..." COMMAND...: the folders' mtimes and ctimes become new and equal.
 touches_dir() {
 	local folders folder
 	read -ra folders <<<"$1"
@@ -169,7 +169,7 @@ touches_dir() {
 
 # ---- reading -------------------------------------------------------------------------------------
 
-# Something of each kind, read long ago; not cached.
+# Makes a file of each kind that was read long ago; nothing is cached.
 aged_tree() {
 	mkdir "$mnt/dir"
 	echo data >"$mnt/file"
@@ -283,7 +283,7 @@ born() {
 @test "the birth time is when it was made, and nothing changes it" {
 	echo data >"$mnt/file"
 	birth=$(stat -c %w "$mnt/file")
-	# Kernels before 6.6 don't ask us.
+	# Kernels before 6.6 do not ask FUSE for it.
 	[ "$birth" != - ] || grep -q '^6\.[0-5]\.' /proc/sys/kernel/osrelease
 	if [ "$birth" != - ]; then
 		[[ $birth == "$(date +%Y)"-* ]]

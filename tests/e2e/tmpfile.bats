@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tmpfile.bats - files made without a name (O_TMPFILE), and those that get one later.
+# tmpfile.bats - files made without a name (O_TMPFILE); some get a name later.
 
 load helpers
 

@@ -1,5 +1,5 @@
-/* twin_maps.c - one file, mapped by way of two mounts of it: twin_maps CHECK FILE FILE [SECONDS].
- * EILSEQ: somebody saw what was older than it may be, or something was lost.
+/* twin_maps.c - one file, mapped through two mounts: twin_maps CHECK FILE FILE [SECONDS]. EILSEQ: a
+ * reader saw bytes older than allowed, or bytes were lost.
  */
 #include "operation.h"
 
@@ -40,7 +40,7 @@ static int64_t until(const char *seconds)
 	return now_ms() + strtol(seconds, NULL, 10) * 1000;
 }
 
-/* Makes the file of one mount, of LEN zeros. */
+/* Makes the file through one mount, of LEN zeros. */
 static int make(const char *path)
 {
 	autoclose int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -65,13 +65,13 @@ static _Atomic uint64_t *word(char *at, unsigned page, unsigned of_page)
 	return (_Atomic uint64_t *)(void *)(at + (size_t)page * PAGE + of_page);
 }
 
-/* True: in the child, which does not outlive its parent, whatever that dies of. */
+/* Returns true in the child, which dies with its parent, whatever kills that. */
 static bool begins_child(void)
 {
 	return fork() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
-/* The worst of what the children end with; as many as there are. */
+/* Waits for n children, and returns their worst result. */
 static int wait_for(unsigned n)
 {
 	int err = 0, status;
@@ -87,12 +87,11 @@ static int wait_for(unsigned n)
 	return err;
 }
 
-/* ---- readers, and writers elsewhere ---------------------------------------------------------- */
+/* ---- readers beside a writer ----------------------------------------------------------------- */
 
-/* What is known of each page besides the file: memory of all processes. */
+/* The progress of each page, beside the file: all processes share this memory. */
 struct told {
-	_Atomic uint64_t begun[PAGES],
-		done[PAGES]; /* the last number, before and after its write */
+	_Atomic uint64_t begun[PAGES], done[PAGES]; /* last number, before and after its write */
 	atomic_bool stop;
 	_Atomic uint64_t reads, writes;
 };
@@ -112,7 +111,7 @@ static int write_number(int fd, char *at, unsigned page, uint64_t number)
 	return pwrite(fd, bytes, PAGE, (off_t)page * PAGE) == PAGE ? 0 : -EIO;
 }
 
-/* by write(2), or where at is given, by stores. */
+/* Writes by write(2), or by stores if at is given. */
 static int write_on(struct told *told, int fd, char *at, int64_t end)
 {
 	int err = 0;
@@ -177,7 +176,7 @@ static struct told *share_told(void)
 	return told == MAP_FAILED ? NULL : told;
 }
 
-/* Readers on both mounts, by mappings of the kind, and a writer on the first. */
+/* Readers use both mounts, through mappings of the kind; a writer uses the first mount. */
 static int beside_a_writer(char **args, int kind, bool stores)
 {
 	struct told *told = share_told();
@@ -218,7 +217,7 @@ static int shared_beside_stores(char **args)
 	return beside_a_writer(args, MAP_SHARED, true);
 }
 
-/* ---- who counts together --------------------------------------------------------------------- */
+/* ---- counting together ----------------------------------------------------------------------- */
 
 enum { COUNTED_PAGES = 4 };
 
@@ -303,7 +302,7 @@ static int count_by_atomics(char **args)
 	return count_together(args, false);
 }
 
-/* ---- many who write what the other one uses ------------------------------------------------- */
+/* ---- many writers of files that the other mount uses ----------------------------------------- */
 
 enum { CROSSED_WRITERS = 6, CROSSED_BYTES = 64 << 10 };
 
@@ -353,8 +352,8 @@ static void start_crossed(const char *own, const char *other, unsigned i, const 
 	_exit(-err);
 }
 
-/* By each mount one file is read and mapped, and the one is written that the other does that with.
- * Whoever holds up the others for too long is told by EIO. */
+/* Each mount reads and maps one file, and writes the file that the other mount reads and maps. A
+ * mount that holds up the other for too long gets EIO. */
 static int crossed(char **args)
 {
 	int err = 0;
@@ -374,9 +373,9 @@ static int crossed(char **args)
 	return err ? err : wait_for(2 * (CROSSED_WRITERS + 2));
 }
 
-/* ---- many who fault on what the other one stores into --------------------------------------- */
+/* ---- many faults on a file that the other mount stores into ---------------------------------- */
 
-/* More than a thread of the mount has requests. */
+/* More threads than a thread of the mount has requests. */
 enum { FAULTERS = 300, FAULTER_STACK = 64 << 10, PACE_NS = 2000000 };
 
 struct faulter {
@@ -429,7 +428,8 @@ static int store_paced(const char *path, int64_t end)
 	return err;
 }
 
-/* By each mount one file is stored into, and the one is read by many that the other stores into. */
+/* Each mount stores into one file. Many of its threads read the file that the other mount stores
+ * into. */
 static int crossed_faults(char **args)
 {
 	char paths[2][2][4096];
@@ -456,11 +456,12 @@ static int crossed_faults(char **args)
 	return wait_for(4);
 }
 
-/* ---- who appends to what is mapped here ----------------------------------------------------- */
+/* ---- appends to a mapped file ---------------------------------------------------------------- */
 
 enum { RECORD = 16, FILE_LIMIT = 1 << 30 };
 
-/* Where the kernel takes it to end he is afterwards, and by that it holds him to his limit. */
+/* The position after the append is the end that the kernel assumes. It checks RLIMIT_FSIZE by
+ * that. */
 static int append_record(const char *path)
 {
 	autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -485,7 +486,7 @@ static int append_on(_Atomic uint64_t *n, const char *path, const char *at, int6
 	return err;
 }
 
-/* By both mounts, one of which has it mapped. */
+/* Both mounts append to the file, and one of them has it mapped. */
 static int append_to_mapped(char **args)
 {
 	struct told *told = share_told();
@@ -547,7 +548,7 @@ static int stored_is_read(char **args)
 		       : -ETIME;
 }
 
-/* By one mount what the other has mapped is written to, and read. */
+/* Stores through one mount's mapping and loads through the other's, by turns. */
 static int in_turn(char **args)
 {
 	autoclose int first = -1, second = -1;
@@ -576,7 +577,7 @@ static void catch (int sig)
 	siglongjmp(caught, sig);
 }
 
-/* Whether the byte is there: SIGBUS says that it is not. */
+/* Is the byte there? SIGBUS means that it is not. */
 static bool is_there(const char *at, size_t offset)
 {
 	if (sigsetjmp(caught, 1))
@@ -594,7 +595,7 @@ static int expect(const char *at, size_t offset, bool there, char byte)
 	return there && at[offset] != byte ? -EILSEQ : 0;
 }
 
-/* The other one cuts it, and lets it grow. */
+/* The other mount truncates the file and makes it grow. */
 static int cut_by_the_other(char **args)
 {
 	autoclose int fd = -1, other = -1;
@@ -624,7 +625,7 @@ static int cut_by_the_other(char **args)
 	return err;
 }
 
-/* Where the kernel was told that it has no end it gets one that is as far. */
+/* The kernel was told that the mapped file has no end. A truncate to that far end must set it. */
 static int grown_far(char **args)
 {
 	const off_t far = (off_t)1 << 48;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# twins.bats - mounts at one place of one machine: those that live are told apart, also where two
-# containers have all else in common, and one that died makes room for the next at once.
+# twins.bats - mounts at the same place of the same machine. The server tells live ones apart, even in two
+# containers that are otherwise equal. A dead one makes room for the next at once.
 
 # shellcheck disable=SC2154,SC2030,SC2031 # what helpers set, in tests that are subshells
 load helpers
@@ -8,7 +8,7 @@ load helpers
 setup() {
 	setup_rmem
 	twins=()
-	# Longer than a test: none of them waits for its end.
+	# This is longer than a test, so that no test waits for its end.
 	use_lease 600
 	start_server
 }
@@ -27,13 +27,13 @@ teardown() {
 	return $failed
 }
 
-# twin_mounts PID: or has ended.
+# twin_mounts PID: it has mounted, or has ended.
 twin_mounts() {
 	! alive "$1" || nsenter -t "$1" -m mountpoint -q "$mnt"
 }
 
-# twin N [OPTION]: mounts the export at $mnt in a mount namespace of its own, as in a container with
-# the host's network.
+# twin N [OPTION]: mounts the export at $mnt in a mount namespace of its own, like a container with the
+# host's network.
 twin() {
 	unshare -m --propagation private rmemfs -f -c /dev/null -o "$(mount_options)${2:+,$2}" \
 		"$(mount_source)" "$mnt" >>"$dir/twin.$1.log" 2>&1 3>&- &
@@ -54,8 +54,8 @@ kill_twin() {
 	unset "twins[$1]"
 }
 
-# refused: what a mount at the same place says that must be refused. In an emulated guest a second can be
-# over before the server has answered.
+# refused: prints the message of a mount at the same place that must be refused. In an emulated guest the
+# server may need more than a second to answer.
 refused() {
 	local seconds=1
 	! small || seconds=8
@@ -99,7 +99,7 @@ both_live() {
 	[ "$(in_twin 1 cat "$mnt/file")" = here ]
 	[ "$(in_twin 2 cat "$mnt/file")" = here ]
 	nobody_lost_anything
-	# Each makes room for its own successor, and for that alone.
+	# Each killed mount makes room for its own successor only.
 	kill_twin 1
 	twin 1 "$1"
 	until_true 10 nsessions 2
@@ -186,7 +186,7 @@ both_live() {
 	grep -q 'has ended: it was mounted again at the same place' "$dir/server.log"
 }
 
-# The one before may be about to end still. It is the owner all the same: else a kill is noticed.
+# The mount before may not have ended yet. It must own the place all the same, or a kill is not noticed.
 @test "umount and mount at once, and a kill after that, make nobody wait" {
 	local n daemons=()
 	for n in 1 2 3 4 5; do
@@ -222,7 +222,7 @@ both_live() {
 	echo in >"$mnt/file"
 }
 
-# It takes what it waits for over, as the one that comes after it would.
+# It takes over the mount that it waits for, as the next mount would.
 @test "a mount that waits for another gets in when that one is killed" {
 	twin 1
 	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=60" "$(mount_source)" "$mnt" \

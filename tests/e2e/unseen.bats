@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# unseen.bats - daemons in PID namespaces of their own, as in containers: they can't see whether a
-# signal kills the program that has sent a request.
+# unseen.bats - daemons in PID namespaces of their own, as in containers. They can't see whether a signal
+# kills the program that has sent a request.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -18,7 +18,7 @@ teardown() {
 	end_mounts
 }
 
-# work_alarmed FOLDER...: a program in each, which handles a signal all the time, until enough.
+# work_alarmed FOLDER...: runs a program in each, which handles a signal all the time, until enough.
 work_alarmed() {
 	local at
 	workers=()
@@ -36,7 +36,7 @@ enough() {
 	done
 }
 
-# is_killed PID: and that ends it in time.
+# is_killed PID: kills it; it must end in time.
 is_killed() {
 	kill -KILL "$1"
 	exit_status "$1" 10 || [ $? -eq 137 ] || die "process $1 does not end"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# userns.bats - mounts with -o share whose daemon is in another PID namespace than the programs, as in
-# a container of its own: it can't see who calls. The kernel has looked who may change modes, owners,
+# userns.bats - mounts with -o share whose daemon is in another PID namespace than the programs, as in a
+# container. The daemon can't see its callers. The kernel has checked the right to change modes, owners,
 # times and access control lists.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
@@ -29,7 +29,7 @@ as() {
 	setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"
 }
 
-# is FILE OWNER GROUP MODE: for both.
+# is FILE OWNER GROUP MODE: both mounts show these.
 is() {
 	local n
 	for n in 2 1; do
@@ -90,7 +90,7 @@ is() {
 	step mode 0 4777 = "mode EPERM"
 	step mtime 1000000 = "mtime EPERM"
 	step access $alice = "access EPERM"
-	# The kernel may go by either of them from now on.
+	# From now on the kernel may check by the old owner or by the new one.
 	stat "$dir/1/file" >"$dir/out"
 	step mode 0 4777 = "mode EPERM"
 	end_steps

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# who.bats - who has a file of a shared export and who waits for it: rmemfsctl who and leases, and the
-# log's lines about those who keep others waiting.
+# who.bats - the mounts that have a file of a shared export, and those that wait for it: rmemfsctl who and
+# leases, and the log's lines about mounts that keep others waiting.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -10,14 +10,14 @@ test_seconds=60
 
 setup() {
 	setup_rmem
-	# Longer than any of these tests has a mount stopped.
+	# This is longer than any of these tests stops a mount.
 	use_lease 120
 	mounts=()
 	locker=''
 	begin 1 2
 	mkdir -p "$dir/1/some where"
 	file="some where/file"
-	# Held by a process of its own: the test would wait for the mount that it stops.
+	# A process of its own holds the lock: the test itself would wait for the mount that it stops.
 	mkfifo "$dir/go"
 	locker hold process alone "$dir/1/$file" 5 <"$dir/go" >"$dir/said" 3>&- &
 	locker=$!
@@ -40,7 +40,7 @@ who_has() {
 	rmemfsctl who default "/$file" "$socket" --json | jq -r "$1"
 }
 
-# who_says JQ-FILTER WORDS: sooner or later.
+# who_says JQ-FILTER WORDS: waits until the filter prints WORDS.
 who_says() {
 	until_true 20 is_said "$@" || die "$(rmemfsctl who default "/$file" "$socket" --json)"
 }
@@ -61,7 +61,7 @@ is_said() {
 	[[ $said == *"held by session "*", "*":$dir/1 (pid ${mounts[1]}): exclusive lease since "* ]]
 	[[ $said == *"fcntl exclusive lock of bytes 5 to 5, process $locker"* ]]
 	[[ $said != *open* ]]
-	# By its number, too.
+	# The inode number works, too.
 	said=$(rmemfsctl who default "$(stat -c %i "$dir/2/$file")" "$socket")
 	[[ $said == "inode "*" of export default, file"*"$dir/1 (pid"* ]]
 }
@@ -101,7 +101,7 @@ is_said() {
 	[ "$(status_of '.exports[0].contested | length')" = 0 ]
 }
 
-# Mount 1, and only that.
+# Mount 1 is silent, and no other.
 is_silent() {
 	local said
 	said=$(rmemfsctl status "$socket" | grep ^SESSION)
@@ -163,14 +163,14 @@ is_silent() {
 	[[ $(rmemfsctl who default "/$file" "$socket") == *$'\nnobody has it, and nobody waits for it' ]]
 }
 
-# By mount 1; the other one may have its root for longer.
+# Mount 1 holds nothing; the other one may keep a lease of its root for longer.
 nothing_is_held() {
 	[ "$(status_of '[.sessions[].client] | map(select(contains("/1 (pid"))) | length')" = 0 ] &&
 		[ "$(status_of '.exports[0].leases | "\(.exclusive) \(.pins) \(.locks)"')" = "0 0 0" ] &&
 		[ "$(status_of '.exports[0].leases.shared == ([.sessions[].leases.shared] | add)')" = true ]
 }
 
-# refused ARGUMENTS...: what rmemfsctl says, which must fail.
+# refused ARGUMENTS...: prints the message of rmemfsctl, which must fail.
 refused() {
 	! rmemfsctl "$@" 2>&1
 }

@@ -1,14 +1,14 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # what helpers and mounts have
-# wire.bash - mounts that reach the server by a wire of their own, over tcp: each in a network
-# namespace at its end. It can be cut, or hold what the mount sends.
+# wire.bash - mounts that reach the server over tcp, each by a wire of its own from a network namespace. A
+# wire can be cut, or hold what the mount sends.
 #
 #     wires N... ; start_server "${listens[@]}" ; mount_number N ... ; wire_cut N ... ; wires_end
 #
-# Not netem, which not every kernel has: a token bucket that has no tokens does the same.
+# Some kernels lack netem; a token bucket without tokens does the same.
 
 listens=() wires=()
 
-# The wire's number within the test's own network, 10.100 to 10.139.
+# Prints the address of one end of a wire, in the test's own network, 10.100 to 10.139.
 wire_address() {
 	echo "10.$((100 + (port - 20000) / 256)).$((port % 256)).$((4 * $1 + $2))"
 }
@@ -17,7 +17,7 @@ wire_space() {
 	echo "rmemfs-$port-$1"
 }
 
-# At the server's end and at the mount's.
+# wire_device N END: prints the device at the server's end (s) or at the mount's (m).
 wire_device() {
 	echo "rw$port-$1$2"
 }
@@ -46,14 +46,14 @@ wires_end() {
 	done
 }
 
-# At the mount's end.
+# Changes the queue at the mount's end.
 wire_qdisc() {
 	local n=$1
 	shift
 	tc -n "$(wire_space "$n")" qdisc "$1" dev "$(wire_device "$n" m)" root "${@:2}"
 }
 
-# Nothing passes either way: no packet is as short as what the bucket takes.
+# No packet passes either way: even the shortest is longer than the bucket.
 wire_cut() {
 	wire_qdisc "$1" replace tbf rate 8kbit burst 10 limit 10
 	tc qdisc replace dev "$(wire_device "$1" s)" root tbf rate 8kbit burst 10 limit 10
@@ -64,12 +64,12 @@ wire_mend() {
 	tc qdisc del dev "$(wire_device "$1" s)" root
 }
 
-# Some packets pass, so that a request is begun, and the next after a minute.
+# A few packets pass, so that a request begins; the next one passes only after a minute.
 wire_hold() {
 	wire_qdisc "$1" replace tbf rate 200bit burst 6000 limit 100000000
 }
 
-# The bytes that stand there.
+# Prints the bytes that are held.
 wire_held() {
 	tc -j -s -n "$(wire_space "$1")" qdisc show dev "$(wire_device "$1" m)" | jq '.[0].backlog'
 }
@@ -82,7 +82,7 @@ wire_is_empty() {
 	[ "$(wire_held "$1")" -eq 0 ]
 }
 
-# What stands there goes on, behind a packet that has the kernel look.
+# The held bytes go on, behind a packet that makes the kernel look at the queue.
 wire_release() {
 	wire_qdisc "$1" change tbf rate 1gbit burst 1000000 limit 100000000
 	# shellcheck disable=SC2086 # a command and its arguments

@@ -15,12 +15,12 @@ teardown() {
 	teardown_rmem
 }
 
-# as_user COMMAND...: an ordinary one.
+# as_user COMMAND...: runs it as an ordinary user.
 as_user() {
 	setpriv --reuid 1234 --regid 5678 --clear-groups "$@"
 }
 
-# For tests that have one.
+# For tests with an ordinary user.
 let_users_in() {
 	chmod 755 "$dir"
 	remount -o allow_other
@@ -261,7 +261,7 @@ has_no_caps() {
 	[ -z "$(getcap "$mnt/prog")" ]
 }
 
-# A program that needs one for what it does.
+# Makes a program that needs a capability for its work.
 make_prog() {
 	cp "$bin/metaop" "$mnt/prog"
 	chmod 755 "$mnt/prog"
@@ -367,6 +367,6 @@ ask_often() {
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 	rpcs=$(($(total rpcs) - before))
 	echo "RPCs: $rpcs"
-	# A COMMIT for each of the closed files, and a few.
+	# Each closed file costs a COMMIT, and there are a few more RPCs.
 	[ $rpcs -le 130 ]
 }
