@@ -80,7 +80,7 @@ nsessions() {
 	local said
 	mount_rmem
 	said=$(refused ro)
-	[[ $said != *"over shm pid"* ]] # only the "(pid N)" after it
+	[[ $said != *"over shm pid"* ]] # "(pid N)" names it already
 	[[ $said == *"is in use by "*", for writing; unmount it there, or mount both with -o ro, or both with -o share"* ]]
 	umount_rmem
 	reader 1

@@ -1,5 +1,5 @@
-/* conf_example.h - a shipped example of a configuration: each line "#key = value;" of it in a file
- * of its own, as if that line alone were uncommented, with the line's number kept. */
+/* conf_example.h - a shipped example of a configuration. For each of its lines "#key = value;" it
+ * makes a file with that line alone uncommented; the line keeps its number. */
 #ifndef RMEMFS_TESTS_CONF_EXAMPLE_H
 #define RMEMFS_TESTS_CONF_EXAMPLE_H
 
@@ -22,12 +22,13 @@
 enum { EXAMPLE_KEYS_MAX = 32 };
 
 struct conf_example {
-	char path[64];                 /* of the line that is uncommented now */
+	char path[64];                 /* of the file for the present line */
 	char *names[EXAMPLE_KEYS_MAX]; /* keys seen */
 	size_t n;
 };
 
-/* The key's length of a line that is a key commented out; 0: of another. */
+/* Returns the length of the key if the line is a key that is commented out; 0: it is another
+ * line. */
 static inline size_t example_key_len(const char *line)
 {
 	size_t len = line[0] == '#' ? strspn(line + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
@@ -55,7 +56,8 @@ static inline void example_write(
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Calls each(file, key, first) for every such line; first: of its key, which shows the default. */
+/* Calls each(file, key, first) for every such line. first: the key's first line, with the
+ * default. */
 static inline void example_each(const char *path,
 	void (*each)(const char *file, const char *key, bool first), struct conf_example *example)
 {
@@ -66,7 +68,7 @@ static inline void example_each(const char *path,
 	int fd;
 
 	assert_non_null(f);
-	/* A file without a name is not left behind by a test that fails. */
+	/* A memfd has no name, so a test that fails leaves no file behind. */
 	fd = memfd_create("example", MFD_CLOEXEC);
 	assert_true(fd >= 0);
 	*example = (struct conf_example){0};
@@ -89,7 +91,7 @@ static inline void example_each(const char *path,
 	close(fd);
 }
 
-/* Every key of the table was there. */
+/* Every key of the table is in the example. */
 static inline void example_is_complete(struct conf_example *example, const struct conf_key *keys)
 {
 	for (; keys->name; keys++)
@@ -99,7 +101,7 @@ static inline void example_is_complete(struct conf_example *example, const struc
 		free(example->names[i]);
 }
 
-/* The key's value is the same in both; groups are the caller's. */
+/* Is the key's value the same in both? The caller compares groups itself. */
 static inline bool example_same_value(const struct conf_key *key, const void *a, const void *b)
 {
 	const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;

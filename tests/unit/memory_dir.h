@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Its path goes to `dir` of `size` bytes; the caller removes it. */
+/* Makes it and writes its path to `dir` of `size` bytes; the caller removes the folder. */
 static inline void memory_dir(char *dir, size_t size)
 {
 	const char *above = getenv("RMEMFS_TEST_SHM");

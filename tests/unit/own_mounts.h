@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mount.h>
 
-/* A table of mounts of this process's own, without anybody's rmemfs: a copy would keep it alive
- * when its owner has unmounted it. False with errno set. */
+/* Gives this process a mount namespace of its own, and unmounts all copies of rmemfs mounts there:
+ * a copy would keep a mount alive after its owner has unmounted it. False with errno set. */
 static inline bool own_mounts(void)
 {
 	const struct mntent *m;

@@ -118,7 +118,7 @@ void client_send(struct rpc_client *c, const struct rpc_request *req)
 	client_send_bytes(c, msg, len);
 }
 
-/* Where recalls are looked for by PINGs of the test's own. */
+/* A client that shares an export gets rings. Its tests look for recalls by PINGs of their own. */
 static bool is_expected_ring(const struct rpc_client *c, const struct event *event)
 {
 	return c->flags & ATTACH_SHARED && event->type == EV_RECV && !event->len &&

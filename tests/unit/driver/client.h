@@ -25,33 +25,36 @@ struct test_server {
 	enum transport_kind kind;
 	char dir[64], memory[96], config[96], log[96], notify[96];
 	char listen[128]; /* "tcp:127.0.0.1:40123" */
-	char socket[128]; /* "shm:/...": where admins ask, which is `listen` over shm */
+	char socket[128]; /* "shm:/...": for admins; over shm the same as `listen` */
 	char listen_too[128];
 	char export[64]; /* "default:64MiB" */
 	pid_t pid;       /* 0: not running */
 	int notify_fd;
-	int port_fd, port_too_fd; /* keep their ports for it; -1: none */
+	int port_fd, port_too_fd; /* reserve its ports; -1: none */
 };
 
-/* Makes the directory and starts; lease_time is one second. Clients here send no pings of
- * themselves; only the second one minds, when they have been silent for so many seconds. */
+/* Makes the directory and starts the server, with a lease_time of one second. These clients send no
+ * pings by themselves. Only with the second function does the server close silent clients, after
+ * peer_timeout seconds. */
 void server_init(struct test_server *s, enum transport_kind kind);
 void server_init_timed(struct test_server *s, enum transport_kind kind, unsigned lease_time,
 	unsigned peer_timeout);
-/* Returns when it is ready. */
+/* Returns when the server is ready. */
 void server_start(struct test_server *s);
 void server_kill(struct test_server *s);
 /* Starts it again with a second listener, on tcp. */
 void server_listen_too(struct test_server *s, struct transport_address *address);
-/* Where it listens. */
+/* The address where it listens. */
 void server_address(const struct test_server *s, struct transport_address *address);
-/* SIGTERM, or the wait for its end after one; demands exit status 0. */
+/* Sends SIGTERM; the second function only waits for the end after one. Both demand exit status
+ * 0. */
 void server_stop(struct test_server *s);
 void server_wait(struct test_server *s);
-/* Whether it has logged these words. */
+/* Has the server logged these words? */
 bool server_logged(const struct test_server *s, const char *words);
 void server_fini(struct test_server *s);
-/* Runs another one on the same directory that must fail, and say so with these words. */
+/* Runs another server on the same directory. It must fail, and its message must have these
+ * words. */
 void server_refuses(struct test_server *s, const char *export, const char *words);
 
 /* ---- the client ------------------------------------------------------------------------------ */
@@ -68,11 +71,11 @@ struct rpc_client {
 	uint16_t index, nchannels;
 	uint32_t flags;
 	struct rpc_attach_reply attached;
-	uint64_t ended; /* what ATTACH says of it */
-	bool loses;     /* what BYE says of it */
+	uint64_t ended; /* field of ATTACH */
+	bool loses;     /* flag of BYE */
 	struct rpc_region regions[CLIENT_REGIONS];
 	uint64_t seq[CLIENT_SLOTS];
-	uint8_t reply[RPC_MSG_BYTES]; /* the last one as it came */
+	uint8_t reply[RPC_MSG_BYTES]; /* the last one, as received */
 	size_t reply_len;
 };
 
@@ -80,15 +83,15 @@ void client_init(struct rpc_client *c, struct test_server *s, const char *owner,
 void client_fini(struct rpc_client *c);
 
 void client_connect(struct rpc_client *c);
-/* Drops the channel without a word. */
+/* Drops the channel without BYE. */
 void client_drop(struct rpc_client *c);
-/* Until the server has ended the channel. */
+/* Waits until the server has closed the channel. */
 void client_wait_closed(struct rpc_client *c);
 
-/* The next event of any of the queue's channels. */
+/* Returns the next event of any of the queue's channels. */
 void client_event(struct rpc_client *c, struct event *event);
 
-/* Sends as it is; receives the next message of any kind and decodes it, but passes over rings where
+/* Sends the bytes as they are. Receives the next message of any kind and decodes it; skips rings if
  * the client shares the export. */
 void client_send(struct rpc_client *c, const struct rpc_request *req);
 void client_send_bytes(struct rpc_client *c, const void *data, size_t len);
@@ -97,24 +100,25 @@ void client_receive(struct rpc_client *c, struct rpc_reply *rep);
 /* ATTACH on the connected channel; returns the status, and the text if it was refused. */
 int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
 	char text[RPC_TEXT_MAX + 1]);
-/* STATUS, as the server tells it to an admin by its socket. */
+/* Returns the STATUS that the server gives an admin at its socket. */
 void server_status(struct test_server *s, char json[RPC_MSG_BYTES]);
-/* For one that attaches to a session that it has not made. */
+/* For a client that attaches to a session that it has not made itself. */
 void client_know_store(struct rpc_client *c);
-/* Connects and attaches, must succeed: a new session, or the one it had. */
+/* Connects and attaches, and must succeed: to a new session, or to the one that it had. */
 void client_begin(struct rpc_client *c);
 void client_resume(struct rpc_client *c);
-/* Fetches the table and sets the keys. */
+/* Fetches the region table and sets the keys. */
 void client_regions(struct rpc_client *c);
 void client_bye(struct rpc_client *c);
 
-/* A request in a slot of this channel with the slot's next number, and its reply; the status. */
+/* Sends a request in a slot of this channel with the slot's next number. Returns the reply's
+ * status. */
 int client_call(
 	struct rpc_client *c, unsigned slot, struct rpc_request *req, struct rpc_reply *rep);
-/* Only numbers it, for client_send(). */
+/* Only sets slot and number, for client_send(). */
 void client_number(struct rpc_client *c, unsigned slot, struct rpc_request *req);
 
-/* One work over the channel between the client's memory and a region. */
+/* Transfers between the client's memory and a region by one work. */
 int client_transfer(
 	struct rpc_client *c, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
 

@@ -1,4 +1,4 @@
-/* driver.h - the groups of test_rpc_driver, each in the file of its name (rpc_driver_GROUP.c): it
+/* driver.h - the groups of test_rpc_driver, each in the file of its name (driver_GROUP.c). A group
  * runs its tests over driver_kind and returns how many failed. */
 #ifndef RMEMFS_TESTS_RPC_DRIVER_H
 #define RMEMFS_TESTS_RPC_DRIVER_H
@@ -9,7 +9,8 @@
 
 extern enum transport_kind driver_kind;
 
-/* Another client: attaches, writes a byte to standard output, says BYE when standard input ends. */
+/* Acts as another client: attaches, writes a byte to standard output, and says BYE when standard
+ * input ends. */
 int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags);
 
 int driver_run_data(void);

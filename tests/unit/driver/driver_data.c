@@ -87,7 +87,7 @@ static void round_trip__through_keys(void **state)
 
 enum { EXTENTS = 64 };
 
-/* All pages of the export, in as many extents as it takes. */
+/* Gets all pages of the export, in as many extents as needed. */
 static unsigned grant_all(struct extent e[EXTENTS])
 {
 	unsigned n = 0;
@@ -116,7 +116,8 @@ static void grant__without_pages_is_enospc(void **state)
 	assert_true(rep.text.len == 0 || rep.text.s);
 }
 
-/* Both are sent at once: the second can only be answered when the first one's pages are zero. */
+/* Both requests are sent at once. The server can answer the second only when the pages of the first
+ * are zero. */
 static void grant__waits_for_scrubbing(void **state)
 {
 	uint8_t tail[EXTENTS * RPC_EXTENT_BYTES];
@@ -159,7 +160,7 @@ static void status__tells_of_exports_and_sessions_without_attach(void **state)
 	assert_non_null(strstr(json, transport_kind_name(driver_kind)));
 }
 
-/* By the socket; to strangers there is no such place. */
+/* An admin at the socket gets an error; a stranger gets an empty text. */
 static void status__from_beyond_its_end(void **state)
 {
 	struct rpc_request req = {
@@ -184,7 +185,7 @@ static void ping_with(uint64_t read_bytes)
 	assert_true(rep.ping.server_time > 0);
 }
 
-/* In the session, in its export, and in all. */
+/* The bytes count in the session, in its export, and in the total. */
 static void assert_status_counts(uint64_t read_bytes)
 {
 	char json[RPC_MSG_BYTES], words[64], *at;

@@ -1,5 +1,5 @@
-/* driver_holders.c - sessions that share an export: how long others wait for one that gives
- * nothing back, and what becomes of its leases. */
+/* driver_holders.c - sessions that share an export: how long the others wait for a session that
+ * returns nothing, and what happens to its leases. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -30,7 +30,8 @@ static uint64_t held_ino(unsigned i)
 	return d.ino;
 }
 
-/* On shm a process that lives may write: others wait until it says that it can't, or has ended. */
+/* Over shm a living process can still write, so the others wait until it is unmapped or has
+ * ended. */
 static void end__of_one_that_gives_nothing_back(void **state)
 {
 	int64_t before = realtime_ns(), began;
@@ -82,7 +83,7 @@ static void end__of_one_that_has_died(void **state)
 	client_fini(&clients[0]);
 }
 
-/* What can't be answered is nobody's delay. */
+/* A client is not late for the time in which the server could not take its answer. */
 static void end__not_for_time_in_which_the_server_stood_still(void **state)
 {
 	uint64_t ino, number;
@@ -124,7 +125,7 @@ static void freeze(unsigned i)
 	} while (!rep.ping.frozen);
 }
 
-/* While clients hold their writes for a snapshot, what is committed and given back is taken. */
+/* While clients hold their writes for a snapshot, the server still takes commits and returns. */
 static void end__not_for_time_in_which_writes_stand_still(void **state)
 {
 	struct rpc_request req;
@@ -135,7 +136,7 @@ static void end__not_for_time_in_which_writes_stand_still(void **state)
 	begin(1, ATTACH_SHARED);
 	ino = make_file(0, "file");
 	number = take(0, ino, LEASE_EXCLUSIVE);
-	/* Who may take snapshots is known by the socket of this machine alone. */
+	/* Only an admin at the socket of this machine may take snapshots. */
 	if (driver_kind == TRANSPORT_SHM)
 		freeze(0);
 	ask(1, 0, getattr_request(ino));
@@ -151,7 +152,7 @@ static void end__not_for_time_in_which_writes_stand_still(void **state)
 	client_fini(&clients[0]);
 }
 
-/* It has committed all that it changed: no time is made up. */
+/* The holder has committed all its changes, so the server does not change the file's times. */
 static void end__by_bye_is_in_order(void **state)
 {
 	struct rpc_reply rep;
@@ -172,7 +173,7 @@ static void end__by_bye_is_in_order(void **state)
 	client_fini(&clients[0]);
 }
 
-/* What it had changed in its place has new times. */
+/* The server gives the files that the client had leased for changes new times. */
 static void end__by_bye_of_one_that_has_lost_something(void **state)
 {
 	struct rpc_request req;
@@ -194,7 +195,7 @@ static void end__by_bye_of_one_that_has_lost_something(void **state)
 	client_fini(&clients[1]);
 }
 
-/* Its process lives, and so do its mappings on shm, until it says that they are gone. */
+/* The client's process lives. Over shm so do its mappings, until it reports that they are gone. */
 static void end__of_one_that_comes_back(void **state)
 {
 	struct rpc_request req;
@@ -217,7 +218,7 @@ static void end__of_one_that_comes_back(void **state)
 	client_connect(&clients[0]);
 	assert_int_equal(client_attach(&clients[0], "default", first, 0, text), -EIDRM);
 	if (driver_kind == TRANSPORT_SHM)
-		expect_no_recall(1); /* and no answer */
+		expect_no_recall(1); /* nor an answer */
 	clients[0].ended = first;
 	assert_int_equal(client_attach(&clients[0], "default", 0, WAIT_MS, text), 0);
 	expect(1, RPC_GETATTR, 0);
@@ -230,7 +231,7 @@ static void end__of_one_that_comes_back(void **state)
 	client_fini(&clients[0]);
 }
 
-/* Only of his own, and by the process that had it. */
+/* A client may report that only of its own session, from the process that had it. */
 static void end__nobody_else_says_that_it_is_unmapped(void **state)
 {
 	struct holder h;
@@ -272,7 +273,8 @@ static struct rpc_request attach_request(const char *owner, uint64_t ended)
 	return req;
 }
 
-/* One that waits on the same channel goes on by that, too, but the channel has one session. */
+/* This releases another ATTACH that waits on the same channel, but a channel has only one
+ * session. */
 static void end__by_word_is_not_twice_on_one_channel(void **state)
 {
 	struct rpc_reply first, second;
@@ -303,7 +305,7 @@ static void end__by_word_is_not_twice_on_one_channel(void **state)
 	client_fini(&clients[2]);
 }
 
-/* What it had is somebody's who needs it. */
+/* The pages of a dead client go to a client that needs some. */
 static void end__of_one_that_has_died_gives_pages(void **state)
 {
 	struct rpc_request req = {.op = RPC_GRANT, .grant = {16, true}};
@@ -315,7 +317,7 @@ static void end__of_one_that_has_died_gives_pages(void **state)
 	begin(0, ATTACH_SHARED);
 	assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
 	holder_kill(&h);
-	/* Elsewhere than on shm it might come back. */
+	/* Except over shm the client might come back. */
 	while (client_call(&clients[0], 0, &req, &rep)) {
 		assert_true(now_ms() < until);
 		usleep(50000);
@@ -352,7 +354,7 @@ static void restart__forgets_no_lease(void **state)
 	client_fini(&clients[0]);
 }
 
-/* One that doesn't come back has its time, from when it could. */
+/* A client that does not come back has the lease time, counted from when it could. */
 static void restart__ends_a_holder_that_stays_away(void **state)
 {
 	uint64_t ino;
@@ -371,7 +373,7 @@ static void restart__ends_a_holder_that_stays_away(void **state)
 	client_resume(&clients[1]);
 	ask(1, 0, lease_request(ino, LEASE_SHARED));
 	expect_no_recall(1);
-	/* The process that it was lives, as far as shm knows. */
+	/* Over shm its process (the test) still lives. */
 	if (driver_kind != TRANSPORT_SHM) {
 		expect(1, RPC_LEASE, 0);
 		assert_true(now_ms() - began >= LEASE_MS - 100);

@@ -1,4 +1,4 @@
-/* driver_leases.c - sessions that share an export: who waits for whom. */
+/* driver_leases.c - sessions that share an export: recalls and waits for leases. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -30,25 +30,26 @@ static void end_all(void)
 		client_fini(&clients[i]);
 }
 
-/* Sooner or later: the server sees it by an event of its own. */
+/* Repeats PING until the recall is there: the server learns of its cause by a later event. */
 static void await_recall(unsigned i, uint8_t keep)
 {
 	int64_t until = now_ms() + WAIT_MS;
 	struct rpc_recall recall;
 
 	do {
-		recall.keep = LEASE_EXCLUSIVE; /* of none */
+		recall.keep = LEASE_EXCLUSIVE; /* of no recall */
 		ping(i, &recall);
 		assert_true(now_ms() < until);
 	} while (recall.keep != keep);
 }
 
-/* ---- who shares ------------------------------------------------------------------------------ */
+/* ---- sharing --------------------------------------------------------------------------------- */
 
-/* What those wait who are to be refused. */
+/* wait_ms of an ATTACH that must be refused */
 enum { REFUSED_MS = 10 };
 
-/* Whether it gets in. Both sessions end in order, so that the next ones find none. */
+/* Returns the status of the second session's ATTACH. Both sessions end with BYE, so that the next
+ * test finds none. */
 static int attach_beside(uint32_t flags, uint32_t others, uint32_t wait_ms)
 {
 	struct holder h;
@@ -137,7 +138,7 @@ static void recall__is_told_until_nobody_wants_it(void **state)
 	number = take(0, ino, LEASE_EXCLUSIVE);
 	expect_no_recall(0);
 	ask(1, 0, getattr_request(ino));
-	expect_no_recall(1); /* and the server has both */
+	expect_no_recall(1); /* and the server has both requests */
 	expect_recall(0, ino, number, LEASE_SHARED);
 	expect_recall(0, ino, number, LEASE_SHARED);
 	ask(2, 0, lease_request(ino, LEASE_EXCLUSIVE));
@@ -150,7 +151,7 @@ static void recall__is_told_until_nobody_wants_it(void **state)
 	end_all();
 }
 
-/* CREATE of a file that is there pins it for who has it already. */
+/* CREATE of an existing file pins it again for a client that has it already. */
 static void recall__is_of_what_was_pinned_anew(void **state)
 {
 	struct rpc_request create = {.op = RPC_CREATE,
@@ -185,7 +186,7 @@ static void recall__of_shared_ones_reaches_all(void **state)
 	expect_no_recall(2);
 	for (unsigned i = 0; i < 2; i++) {
 		expect_recall(i, ino, numbers[i], LEASE_NONE);
-		/* An older number is no answer. */
+		/* A return with an older number answers nothing. */
 		give_back(i, ino, numbers[i] - 1, LEASE_NONE);
 		expect_recall(i, ino, numbers[i], LEASE_NONE);
 		assert_true(status_says("\"waiting\":1"));
@@ -239,7 +240,7 @@ static void wait__is_over_in_the_order_of_coming(void **state)
 	expect_no_recall(1);
 	ask(2, 0, lease_request(ino, LEASE_EXCLUSIVE));
 	expect_no_recall(2);
-	/* The holder wants it again at once. */
+	/* The holder wants the lease again at once. */
 	send_return(0, 15, ino, number, LEASE_NONE, RETURN_PIN_AS_IT_IS);
 	ask(0, 1, lease_request(ino, LEASE_EXCLUSIVE));
 	expect(0, RPC_RETURN, 15);
@@ -279,7 +280,7 @@ static void wait__of_a_writer_ends_though_readers_keep_coming(void **state)
 	end_all();
 }
 
-/* Who waits behind one that goes away waits no longer than for the others. */
+/* A request that waits behind one that is gone waits only for the remaining ones. */
 static void wait__is_not_for_those_who_went(void **state)
 {
 	uint64_t ino, number;
@@ -322,7 +323,8 @@ static void wait__brings_what_was_committed(void **state)
 	end_all();
 }
 
-/* In one batch, which over shm it is: nobody is answered, and yet it was returned. */
+/* Over shm both messages are in one batch. The breach closes the channel without an answer, but the
+ * server has taken the return. */
 static void wait__is_over_by_what_came_with_a_breach(void **state)
 {
 	struct rpc_request breach = {
@@ -371,7 +373,7 @@ static void wait__for_a_file_that_goes_is_stale(void **state)
 	end_all();
 }
 
-/* Who has it open says so with its lease, and it lives. */
+/* The client that has the file open says so in its RETURN, and the file stays. */
 static void wait__of_who_takes_the_last_name(void **state)
 {
 	struct rpc_request req = {.op = RPC_UNLINK, .name = {ROOT_INO, str("file")}};
@@ -384,7 +386,7 @@ static void wait__of_who_takes_the_last_name(void **state)
 	ask(2, 0, req);
 	expect_no_recall(2);
 	expect_recall(1, ino, number, LEASE_NONE);
-	/* And whoever wants it from then on is behind. */
+	/* A later request for the lease waits behind the removal. */
 	ask(0, 0, lease_request(ino, LEASE_SHARED));
 	expect_no_recall(0);
 	send_return(1, 15, ino, number, LEASE_NONE, RETURN_PIN);
@@ -396,7 +398,7 @@ static void wait__of_who_takes_the_last_name(void **state)
 	end_all();
 }
 
-/* Two files of client 0, the first of the lower number, are to change names. */
+/* Makes two files by client 0, the first with the lower number, for an exchange of names. */
 static void make_two(uint64_t two[2])
 {
 	two[0] = make_file(0, "low");
@@ -424,7 +426,8 @@ static void wait__is_for_several_though_writers_keep_coming(void **state)
 	expect_no_recall(2);
 	give_back(1, two[0], low, LEASE_NONE);
 	await_recall(2, LEASE_NONE);
-	/* What it has waited for is not to be taken again: no answer comes before PING's. */
+	/* A lease that the exchange has waited for is not granted again: no answer comes before
+	 * PING's. */
 	ask(1, 2, lease_request(two[0], LEASE_EXCLUSIVE));
 	expect_no_recall(1);
 	give_back(2, two[1], high, LEASE_NONE);
@@ -433,7 +436,8 @@ static void wait__is_for_several_though_writers_keep_coming(void **state)
 	end_all();
 }
 
-/* Who has the lower one and asks for the other, as COPY does, may need both to give either back. */
+/* A client that has the lower lease and asks for the higher, as COPY does, may need both before it
+ * can return either. */
 static void wait__is_for_several_in_the_order_of_their_numbers(void **state)
 {
 	uint64_t two[2], low, high;
@@ -454,7 +458,7 @@ static void wait__is_for_several_in_the_order_of_their_numbers(void **state)
 	end_all();
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- LOOKUP ---------------------------------------------------------------------------------- */
 
 static struct rpc_request look_request(const char *name)
 {
@@ -486,7 +490,8 @@ static void look__gives_back_to_who_changes(void **state)
 	ask(0, 0, (struct rpc_request){.op = RPC_UNLINK, .name = {ROOT_INO, str("file")}});
 	expect_no_recall(0);
 	expect_recall(1, ROOT_INO, looked.parent_lease.number, LEASE_NONE);
-	/* Who waits keeps others from getting what they can do without. */
+	/* While a request waits for a lease, no other client gets that lease without asking for
+	 * it. */
 	second = look(2, "file");
 	assert_int_equal(second.parent_lease.type, LEASE_NONE);
 	assert_int_equal(second.lease.type, LEASE_SHARED);
@@ -501,7 +506,7 @@ static void look__gives_back_to_who_changes(void **state)
 	end_all();
 }
 
-/* Two that make names in one directory, and look what is there, don't wait for each other. */
+/* Two clients that look up and make names in one directory do not wait for each other. */
 static void look__does_not_go_back_and_forth(void **state)
 {
 	char name[16];
@@ -546,7 +551,7 @@ static void look__is_repeated_alike(void **state)
 	end_all();
 }
 
-/* ---- who wants it no more -------------------------------------------------------------------- */
+/* ---- cancelled requests ---------------------------------------------------------------------- */
 
 static struct rpc_request chmod_request(uint64_t ino, uint32_t mode)
 {
@@ -581,7 +586,7 @@ static void cancel__what_waits_is_not_executed(void **state)
 	req = getattr_request(ino);
 	assert_int_equal(client_call(&clients[2], 0, &req, &rep), 0);
 	assert_int_equal(rep.attr.attr.mode & 07777, 0644);
-	/* The slot goes on. */
+	/* The slot still works. */
 	req = chmod_request(ino, 0640);
 	assert_int_equal(client_call(&clients[1], 3, &req, &rep), 0);
 	assert_int_equal(rep.attr.attr.mode & 07777, 0640);
@@ -611,7 +616,7 @@ static void cancel__what_was_executed_stays_so(void **state)
 
 enum { FILES = 4, STEPS = 3000, RETURN_SLOT = 15 };
 
-/* What each client has, by what it was told, and what it has asked for. */
+/* The leases that each client has by the server's replies, and the leases that it has asked for. */
 static struct holding {
 	uint8_t type;
 	uint64_t number;
@@ -653,7 +658,7 @@ static void answered(unsigned i, const struct rpc_reply *rep)
 		holdings[i][rep->slot].asked = false;
 }
 
-/* Answers come in any order before this one. */
+/* Other replies may come in any order before this one. */
 static void receive_until(unsigned i, uint16_t op, struct rpc_reply *rep)
 {
 	do {
@@ -751,7 +756,7 @@ static void many__never_have_what_conflicts_and_all_get_it(void **state)
 	end_all();
 }
 
-/* ---- whose turn it is ------------------------------------------------------------------------ */
+/* ---- turns of the sessions ------------------------------------------------------------------- */
 
 static void ask_for_files(unsigned i, unsigned n)
 {
@@ -767,7 +772,7 @@ static void ask_for_files(unsigned i, unsigned n)
 	}
 }
 
-/* The greatest number of the files that were made. */
+/* Returns the greatest inode number of the files that were made. */
 static uint64_t last_made(unsigned i, unsigned n)
 {
 	uint64_t last = 0;
@@ -796,7 +801,8 @@ static bool is_stopped(pid_t pid)
 	return strstr(line, ") T ");
 }
 
-/* Who asks for much at once waits behind himself, though he was first. */
+/* A session that asks for much at once waits behind its own requests, even though it asked
+ * first. */
 static void turns__are_the_sessions(void **state)
 {
 	enum { MUCH = 15, LITTLE = 3 };
@@ -822,15 +828,16 @@ static void turns__are_the_sessions(void **state)
 	assert_int_equal(kill(server.pid, SIGCONT), 0);
 	little = last_made(2, LITTLE);
 	much = max_u64(last_made(0, MUCH), last_made(1, MUCH));
-	/* Over tcp another thread receives, and the first ones may be all that has come. */
+	/* Over tcp another thread receives, so only the first requests may have come when the
+	 * server goes on. */
 	if (driver_kind != TRANSPORT_TCP)
 		assert_true(little <= much - (2 * MUCH - LITTLE - 1));
 	end_all();
 }
 
-/* ---- who has what ---------------------------------------------------------------------------- */
+/* ---- WHO ------------------------------------------------------------------------------------- */
 
-/* The answer's text, with a NUL. */
+/* Gets the answer's text, with a NUL. */
 static int who(unsigned i, const char *export, const char *path, char *json, size_t len)
 {
 	struct rpc_request req = {.op = RPC_WHO,
@@ -857,7 +864,8 @@ static void expect_words(const char *json, const char *words)
 		fail_msg("%s is not in %s", words, json);
 }
 
-/* Names of files are for root and the server's user, whom only the socket on this machine tells. */
+/* Only root and the server's user may see names of files, and only over the socket of this
+ * machine. */
 static void who__has_and_who_waits(void **state)
 {
 	struct rpc_request lock = {

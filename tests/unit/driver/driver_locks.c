@@ -1,5 +1,5 @@
-/* driver_locks.c - sessions that share an export and lock its files: who is rung, what PING
- * tells, and what the end of a holder, or of the server, is to those that wait. */
+/* driver_locks.c - sessions that share an export and lock its files: which clients the server
+ * rings, the news in PING, and what waiting clients get when a holder or the server ends. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ static int lock(unsigned i, uint8_t type, uint64_t wait)
 	return client_call(&clients[i], 0, &req, &rep);
 }
 
-/* The first wait that a PING tells of: its number, or 0. */
+/* Returns the number of the first wait in the PING reply, or 0. */
 static uint64_t told(unsigned i)
 {
 	struct rpc_recall news;
@@ -81,7 +81,7 @@ static void wait__is_told_until_it_comes(void **state)
 	end_all();
 }
 
-/* By a message that says only that there is news. */
+/* The ring has no content: it only says that there is news. */
 static void wait__rings(void **state)
 {
 	struct event event;
@@ -121,15 +121,15 @@ static void end__of_a_holder_frees_its_locks(void **state)
 	end_all();
 }
 
-/* One that is gone has the lease time to come back. On shm its process lives. */
-/* Over shm a process that lives is there. */
+/* A client that is gone has the lease time to come back. Over shm its process lives, so it is not
+ * gone. */
 static void await_end_of_holder(void)
 {
 	int64_t began = now_ms(), until = began + WAIT_MS;
 
 	if (driver_kind == TRANSPORT_SHM)
 		return;
-	/* Also for who only tries. */
+	/* A try without waiting ends the holder's session, too. */
 	while (lock(1, LOCK_SHARED, 0)) {
 		assert_true(now_ms() < until);
 		usleep(50000);
@@ -147,7 +147,7 @@ static void end__of_a_holder_that_is_gone(void **state)
 	end_all();
 }
 
-/* Its connection is as good as it was, but nobody is heard over it. */
+/* The connection stays open, but the client sends nothing over it. */
 static void end__of_a_holder_that_is_silent(void **state)
 {
 	begin_all();
@@ -184,7 +184,7 @@ static void restart__keeps_locks(void **state)
 		client_wait_closed(&clients[i]);
 		client_resume(&clients[i]);
 	}
-	/* An answer of before is none of the wait's. */
+	/* The stored reply from before the restart must not answer the repeated wait. */
 	clients[1].seq[0]--;
 	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
 	assert_int_equal(lock(2, LOCK_SHARED, 0), -EAGAIN);

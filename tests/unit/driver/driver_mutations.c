@@ -1,6 +1,6 @@
 /* driver_mutations.c - every mutating RPC is executed exactly once, whatever is lost.
  *
- * What the server holds is compared by a snapshot: the replies of reading RPCs, byte by byte. */
+ * The tests compare the server's state by a snapshot: the replies of reading RPCs, byte by byte. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static struct rpc_tail tail_of(uint8_t *buf, const struct extent *e)
 	return (struct rpc_tail){buf, RPC_EXTENT_BYTES};
 }
 
-/* ---- what is tried --------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static uint8_t tail_buf[RPC_EXTENT_BYTES];
 
@@ -189,7 +189,7 @@ static struct rpc_request try_stage(void)
 	return (struct rpc_request){.op = RPC_STAGE, .stage = {2, 0, {tail_buf, 4}}};
 }
 
-/* Executed twice it would not find its stage any more. */
+/* A second execution would not find its stage any more. */
 static struct rpc_request try_setxattr_staged(void)
 {
 	struct rpc_reply rep;
@@ -216,7 +216,7 @@ static struct rpc_request try_refused(void)
 	return create_request(RPC_MKDIR, "there", S_IFDIR);
 }
 
-/* Each prepares what its request needs in another slot. */
+/* Each function prepares the state for its request in another slot. */
 static const struct attempt {
 	const char *name;
 	struct rpc_request (*request)(void);
@@ -242,14 +242,14 @@ static const struct attempt {
 	{"a refused mkdir", try_refused, -EEXIST},
 };
 
-/* ---- what the server holds ------------------------------------------------------------------- */
+/* ---- the server's state ---------------------------------------------------------------------- */
 
 struct snapshot {
 	uint8_t bytes[4 * RPC_MSG_BYTES];
 	size_t len;
 };
 
-/* Without the header, whose sequence number differs. */
+/* Skips the header, since its sequence number differs. */
 static void add_reply(struct snapshot *s, struct rpc_request req)
 {
 	enum { HEADER_BYTES = 16 };
@@ -278,7 +278,7 @@ static void assert_same(const struct snapshot *a, const struct snapshot *b)
 	assert_memory_equal(a->bytes, b->bytes, a->len);
 }
 
-/* ---- what is lost ---------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static void restart(void)
 {
@@ -311,7 +311,8 @@ static void keep_reply(struct reply_bytes *kept, int status)
 	kept->len = client.reply_len;
 }
 
-/* The request is sent again and answered with the very same bytes, and nothing has moved. */
+/* Sends the request again: the server answers with the same bytes, and its state does not
+ * change. */
 static void assert_answered_from_store(
 	const struct rpc_request *req, const struct reply_bytes *first, int status)
 {
@@ -382,7 +383,8 @@ static uint64_t count_inodes(void)
 	return rep.statfs.inodes;
 }
 
-/* Whether or not the server had executed it, there is one inode more, with one link. */
+/* Whether or not the server had executed it before the kill, there is one inode more, with one
+ * link. */
 static void create__leaves_one_inode_when_killed_before_the_reply(void **state)
 {
 	struct rpc_request req = create_request(RPC_CREATE, "once", S_IFREG);

@@ -1,4 +1,4 @@
-/* driver_pages.c - sessions that share an export: pages that one has and does not use. */
+/* driver_pages.c - sessions that share an export: pages that a client has and does not use. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ static struct rpc_grant_reply take_some(unsigned i)
 	return rep.grant;
 }
 
-/* What the first client has none of is with the second one. */
+/* Client 0 gets all free pages but those that client 1 holds. */
 static struct rpc_grant_reply begin_with_none_left(void)
 {
 	struct rpc_grant_reply spare;
@@ -42,7 +42,7 @@ static struct rpc_grant_reply begin_with_none_left(void)
 	return spare;
 }
 
-/* The number that a PING tells. */
+/* Returns the number of the request for pages in the PING reply. */
 static uint64_t told(unsigned i)
 {
 	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
@@ -95,7 +95,7 @@ static void end_both(void)
 	client_fini(&clients[0]);
 }
 
-/* How long the first client's request takes that gets nothing. */
+/* Returns how long a request of client 0 takes that gets nothing. */
 static int64_t wait_in_vain(void)
 {
 	struct rpc_request req = grant_request(true);
@@ -143,7 +143,7 @@ static void spare__is_none_when_all_have_said_so(void **state)
 	end_both();
 }
 
-/* One that was stopped: each who lacks pages would wait for it. */
+/* The silent client may be stopped: without this each request for pages would wait for it. */
 static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
 {
 	struct rpc_grant_reply spare = begin_with_none_left();
@@ -159,7 +159,8 @@ static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
 	end_both();
 }
 
-/* Others would give theirs back in vain, and be waited for. */
+/* Otherwise the other clients would return their pages in vain, and the request would wait for
+ * them. */
 static void spare__is_not_asked_for_what_is_no_page(void **state)
 {
 	struct rpc_request req = {.op = RPC_FALLOCATE, .fallocate = {.len = 1ull << 40}};
@@ -195,7 +196,8 @@ static void until_status_says(const char *words)
 	}
 }
 
-/* It keeps what it has, what was not committed as well, until somebody needs pages at once. */
+/* A disconnected client keeps its pages, uncommitted ones too, until a client needs pages at
+ * once. */
 static void spare__of_one_that_is_gone_is_not_for_later(void **state)
 {
 	int64_t until = now_ms() + WAIT_MS;
@@ -208,7 +210,7 @@ static void spare__of_one_that_is_gone_is_not_for_later(void **state)
 	begin(0, ATTACH_SHARED);
 	holder_kill(&h);
 	until_status_says("\"disconnected\"");
-	/* Until it has had its time to come back. */
+	/* Repeats until that client's time to come back is over. */
 	do {
 		assert_true(now_ms() < until);
 		usleep(50000);
@@ -224,7 +226,7 @@ static void spare__of_one_that_is_gone_is_not_for_later(void **state)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
-/* The first client has all pages back that it had, and another process has not come back. */
+/* Client 0 returns all its pages after the restart. The holder's process has not come back. */
 static void restart_with_dirty_pages(struct holder *h)
 {
 	struct rpc_grant_reply all;
@@ -249,7 +251,7 @@ static void expect_grant(unsigned slot, int status)
 	assert_int_equal(rep.status, status);
 }
 
-/* While it waits it is heard, or would be ended itself. */
+/* Client 0 must send PINGs while it waits, or its own session would be ended. */
 static int await_grant(void)
 {
 	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
@@ -278,7 +280,7 @@ static void until_granted(void)
 	} while (await_grant());
 }
 
-/* Over shm no time ends the wait for who may write to them. */
+/* Over shm the wait for a client that may still write has no time limit. */
 static void restart__with_one_that_stays_away__waits_no_longer_than_time_will_tell(void **state)
 {
 	struct holder h;
@@ -314,7 +316,7 @@ static void restart__who_waits_for_pages_can_withdraw(void **state)
 	client_fini(&clients[0]);
 }
 
-/* What keeps it from giving back is not its own. */
+/* This client can't return its lease for a reason that is not its own. */
 static void restart__who_waits_for_pages_is_not_late(void **state)
 {
 	uint64_t ino, number;
@@ -339,7 +341,8 @@ static void restart__who_waits_for_pages_is_not_late(void **state)
 	end_both();
 }
 
-/* An answer to the last server is none to this one, which would take it for all that there is. */
+/* An answer to the server before the restart must not count: it would look like all the client's
+ * pages. */
 static void restart__asks_by_other_numbers(void **state)
 {
 	static const struct rpc_grant_reply nothing;

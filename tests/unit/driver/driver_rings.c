@@ -1,4 +1,5 @@
-/* driver_rings.c - when a client is told that there is news: by a snapshot's freeze and its end. */
+/* driver_rings.c - rings, by which the server tells a client of news: a snapshot's freeze and its
+ * end. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -60,7 +61,7 @@ static void send_ping(struct rpc_client *c)
 	client_send(c, &(struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT, .seq = ++npings});
 }
 
-/* The answer is the very next message: no ring is before it. */
+/* The answer is the very next message: no ring comes before it. */
 static struct rpc_ping_reply ping(struct rpc_client *c)
 {
 	struct rpc_reply rep;
@@ -158,7 +159,7 @@ static void ring__not_again_before_a_ping(void **state)
 	}
 }
 
-/* What crosses a ring leaves one more on the way, at most. */
+/* A PING that crosses a ring causes at most one more ring. */
 static void ring__again_after_a_ping_that_crossed_it(void **state)
 {
 	struct rpc_reply rep;
@@ -206,7 +207,7 @@ static void ring__after_attach_where_it_was_lost(void **state)
 	expect_freeze(&client);
 }
 
-/* The end comes while nobody is there: only ATTACH's answer is before the ring. */
+/* The snapshot ends while the client has no channel. Only ATTACH's answer comes before the ring. */
 static void ring__after_attach_when_there_was_no_channel(void **state)
 {
 	client_begin(&client);
@@ -233,7 +234,7 @@ static void ring__not_for_who_only_reads(void **state)
 static int set_up(void **state)
 {
 	server_init(&server, driver_kind);
-	/* Snapshots are for those who come by the socket. */
+	/* Only an admin at the socket may take snapshots. */
 	admins_door = server;
 	memcpy(admins_door.listen, server.socket, sizeof(server.socket));
 	client_init(&client, &server, "owner", 1);

@@ -1,4 +1,4 @@
-/* driver_sessions.c - who may be mounted, and what ends a session or only a channel. */
+/* driver_sessions.c - rules of ATTACH, and the ends of a session or only of a channel. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -136,14 +136,14 @@ static void attach__second_owner_gets_in_when_the_first_is_dead(void **state)
 	client_fini(&client);
 }
 
-/* The lease is so long there that nobody waits for its end. */
+/* The lease time is so long that no client waits for it to pass. */
 static void attach__successor_of_a_dead_process_gets_in_at_once(void **state)
 {
 	struct holder h;
 
 	hold_export(&h, "owner", 2);
 	holder_kill(&h);
-	/* As if the clock had been set back meanwhile. */
+	/* The lower instance number looks as if the clock had been set back. */
 	client_init(&client, &server, "owner", 1);
 	client_begin(&client);
 	assert_false(client.attached.resumed);
@@ -151,7 +151,7 @@ static void attach__successor_of_a_dead_process_gets_in_at_once(void **state)
 	client_fini(&client);
 }
 
-/* Nor is it kept out when it comes back. */
+/* The first client gets in again when it comes back. */
 static void attach__same_owner_does_not_end_one_that_lives(void **state)
 {
 	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
@@ -166,7 +166,7 @@ static void attach__same_owner_does_not_end_one_that_lives(void **state)
 	assert_non_null(strstr(text, "is in use by client owner"));
 	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
 	client_bye(&client);
-	/* And the other way round: the number is no lock. */
+	/* It works the other way round, too: a high instance number is no lock. */
 	assert_int_equal(client_attach(&evil, "default", 0, WAIT_MS, text), 0);
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
@@ -176,13 +176,13 @@ static void attach__same_owner_does_not_end_one_that_lives(void **state)
 	client_fini(&client);
 }
 
-/* A process that lives says so when it ends a channel, and comes back. */
+/* A living process announces that it ends a channel, and comes back. */
 static void attach__same_owner_does_not_end_one_that_connects_anew(void **state)
 {
 	struct rpc_client other;
 
 	if (driver_kind == TRANSPORT_VERBS)
-		return; /* the device may drop the word */
+		return; /* the device may drop the announcement */
 	client_init(&client, &server, "owner", 1);
 	client_begin(&client);
 	channel_disconnect(client.channel);
@@ -196,7 +196,7 @@ static void attach__same_owner_does_not_end_one_that_connects_anew(void **state)
 	client_fini(&client);
 }
 
-/* Of several channels one that ends so is no sign: only all of them are. */
+/* One of several channels that ends so proves nothing: only the end of all does. */
 static void attach__same_owner_does_not_end_one_with_a_channel_left(void **state)
 {
 	struct rpc_client second, other;
@@ -220,7 +220,7 @@ static void attach__same_owner_does_not_end_one_with_a_channel_left(void **state
 	client_fini(&client);
 }
 
-/* The server has ended the channel: its client may live. */
+/* The server itself has closed the channel: the client may live. */
 static void attach__same_owner_waits_for_one_that_was_cut_off(void **state)
 {
 	struct rpc_client other;
@@ -252,7 +252,7 @@ static void attach__same_process_ends_its_own(void **state)
 	client_fini(&client);
 }
 
-/* The network may hold one up that the client has given up. */
+/* The network may delay an ATTACH that the client has given up. */
 static void attach__late_one_ends_nothing(void **state)
 {
 	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
@@ -269,7 +269,7 @@ static void attach__late_one_ends_nothing(void **state)
 	client_fini(&late);
 }
 
-/* All that one owner has may be beside each other where any two may. */
+/* Two sessions of one owner may share an export if sessions of two owners may. */
 static void same_owner__shares_with_itself(uint32_t flags)
 {
 	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
@@ -389,7 +389,7 @@ static void read_only__changes_are_refused(void **state)
 	client_fini(&client);
 }
 
-/* A channel in the place of old's. */
+/* Attaches a channel in the place of old's. */
 static void replace(struct rpc_client *next, const struct rpc_client *old, uint32_t flags)
 {
 	client_init(next, &server, "owner", 1);
@@ -432,7 +432,7 @@ static void read_only__a_session_becomes_so_and_back(void **state)
 
 	replace(&other, &client, ATTACH_READ_ONLY);
 	expect_writes(&other, "meanwhile", false);
-	/* Its keys were those of a writer. */
+	/* Its keys were a writer's, so the server closes this channel. */
 	client_wait_closed(&second);
 	second.flags = ATTACH_READ_ONLY;
 	client_resume(&second);
@@ -464,7 +464,7 @@ static void read_only__is_all_that_a_session_can_change(void **state)
 	client_fini(&client);
 }
 
-/* On shm, where the channel of another process can't be fenced while that lives. */
+/* Over shm the server can't fence the channel of a process that still lives. */
 static void read_only__who_is_refused_has_changed_nothing(void **state)
 {
 	struct holder h;
@@ -526,7 +526,7 @@ static void readers__share_an_export(void **state)
 	end_readers(READERS);
 }
 
-/* Processes of their own: over shm only their end is the end of what they have mapped. */
+/* Each reader is a process of its own: over shm a mapping ends only with its process. */
 static void readers__keep_a_writer_out_and_are_named(void **state)
 {
 	struct holder holders[READERS];
@@ -576,7 +576,7 @@ static void readers__one_that_wants_the_export_alone_does_not_share(void **state
 	end_readers(1);
 }
 
-/* The refusal leaves its session as it is, and where it is alone it is none. */
+/* The refusal leaves the session as it is. A reader that is alone may become a writer. */
 static void readers__none_becomes_a_writer_while_others_read(void **state)
 {
 	struct rpc_client *reader = &readers[0];
@@ -603,7 +603,7 @@ static void readers__none_becomes_a_writer_while_others_read(void **state)
 	end_readers(1);
 }
 
-/* Nobody writes before all have come back, or their time is over. */
+/* A writer must wait until all readers have come back, or their time is over. */
 static void readers__keep_their_sessions_over_a_restart(void **state)
 {
 	begin_readers(2);
@@ -623,7 +623,7 @@ static void readers__keep_their_sessions_over_a_restart(void **state)
 	end_readers(2);
 }
 
-/* A writer that others keep out anyway costs nobody his session. */
+/* A writer that other readers keep out anyway ends no disconnected reader's session. */
 static void readers__are_not_ended_for_a_writer_that_is_refused(void **state)
 {
 	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
@@ -644,7 +644,8 @@ static void readers__are_not_ended_for_a_writer_that_is_refused(void **state)
 	end_readers(2);
 }
 
-/* One that has been ended and may read all the same: only over shm, elsewhere it is cut off. */
+/* Only over shm can a client whose session has ended still read; the other transports cut it
+ * off. */
 static void readers__that_are_not_fenced_yet_keep_a_writer_out(void **state)
 {
 	struct rpc_client *reader = &readers[0];
@@ -805,7 +806,7 @@ static void restart__unresumed_session_gives_way_after_the_lease(void **state)
 	client_fini(&client);
 }
 
-/* Its process may come back to the server; on shm it is known that it will not. */
+/* The client's process may come back. Over shm the server sees that it has ended. */
 static void restart__unresumed_session_gives_way_to_its_owner_after_the_lease(void **state)
 {
 	struct holder h;
@@ -822,7 +823,7 @@ static void restart__unresumed_session_gives_way_to_its_owner_after_the_lease(vo
 	client_fini(&client);
 }
 
-/* The server that gave the memory out is gone; on shm the client's mapping is not. */
+/* The server that granted the memory is gone. Over shm the client's mapping remains. */
 static void restart__living_shm_process_keeps_the_export(void **state)
 {
 	struct holder h;
@@ -848,7 +849,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* A client that waits for its end does so for longer than any test. */
+/* The lease time is longer than any test, so a client that waits for it fails the test. */
 static int set_up_long_lease(void **state)
 {
 	server_init_timed(&server, driver_kind, 2 * WAIT_MS / 1000, 2 * WAIT_MS / 1000);

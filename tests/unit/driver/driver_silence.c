@@ -1,4 +1,4 @@
-/* driver_silence.c - clients that say nothing, and a server that can't hear them. */
+/* driver_silence.c - silent clients, and a server that can't hear its clients. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -62,7 +62,8 @@ static void silence__closes_the_channel(void **state)
 	assert_session_goes_on();
 }
 
-/* The silent one may live: its owner's next one waits for its lease, as anybody does. */
+/* The silent client may live, so the owner's next client waits for the lease time like any
+ * other. */
 static void silence__ends_the_session_for_its_owner_after_the_lease(void **state)
 {
 	struct rpc_client next;
@@ -85,7 +86,8 @@ static void silence__whoever_pings_is_kept(void **state)
 	assert_is_kept();
 }
 
-/* What it says waits behind them, on a slow link for longer than it may be silent. */
+/* On a slow link the client's messages may wait behind its transfers for longer than it may be
+ * silent. */
 static void silence__not_while_transfers_are_seen(void **state)
 {
 	if (driver_kind == TRANSPORT_VERBS)
@@ -96,8 +98,8 @@ static void silence__not_while_transfers_are_seen(void **state)
 	assert_is_kept();
 }
 
-/* What a client said meanwhile waits in the server's sockets, and what is due is done first or last
- * when it goes on. */
+/* Meanwhile the client's messages wait in the server's sockets. When the server goes on, its timers
+ * may run before it reads them. */
 static void silence__not_while_the_server_itself_stands_still(void **state)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -110,7 +112,7 @@ static void silence__not_while_the_server_itself_stands_still(void **state)
 	assert_is_kept();
 }
 
-/* The process is known, and a socket that closes tells of its end. */
+/* The server knows the process, and the socket closes when that ends. */
 static void silence__on_shm_is_no_matter(void **state)
 {
 	assert_int_equal(client.attached.peer_timeout_ms, 0);

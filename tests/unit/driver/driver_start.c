@@ -1,4 +1,4 @@
-/* driver_start.c - with what a server starts, and with what it refuses to. */
+/* driver_start.c - conditions in which a server starts, and those in which it refuses to. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void start__directory_that_others_can_change_is_refused(void **state)
 	server_start(&server);
 }
 
-/* More than any machine has set aside. */
+/* 32 GiB are more than any machine has set aside. */
 static void start__too_few_huge_pages_are_named(void **state)
 {
 	char regions[128];
@@ -54,7 +54,8 @@ static void start__too_few_huge_pages_are_named(void **state)
 	}
 	snprintf(regions, sizeof(regions), "%s/regions", server.memory);
 	server_stop(&server);
-	/* The mount is this process's own: it ends with it at the latest. */
+	/* The mount is in this process's own namespace, so it ends with the process at the
+	 * latest. */
 	assert_true(own_mounts());
 	assert_int_equal(mount("none", regions, "hugetlbfs", 0, NULL), 0);
 	server_refuses(&server, "default:32GiB", "huge pages (vm.nr_hugepages)");
@@ -62,7 +63,7 @@ static void start__too_few_huge_pages_are_named(void **state)
 	server_start(&server);
 }
 
-/* How much of the server's memory is mapped by huge pages. */
+/* Returns the KiB of the server's memory that are mapped by huge pages. */
 static unsigned long long huge_kib(void)
 {
 	unsigned long long kib = 0;
@@ -79,7 +80,7 @@ static unsigned long long huge_kib(void)
 	return kib;
 }
 
-/* Where the kernel has none to give, the server is one with small pages. */
+/* If the kernel gives no huge pages, the server runs with small ones. */
 static void start__kernel_without_huge_pages_is_no_obstacle(void **state)
 {
 	assert_false(server_logged(&server, "not all regions are on huge pages"));

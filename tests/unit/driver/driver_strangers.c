@@ -1,5 +1,5 @@
-/* driver_strangers.c - peers that do what no client of ours does: they may lose what is theirs,
- * and nobody else may notice. */
+/* driver_strangers.c - peers that no client of ours resembles: they may lose their own session, and
+ * no other client notices. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -58,7 +58,8 @@ static void send_attach(struct rpc_client *c)
 
 /* ---- ATTACH ---------------------------------------------------------------------------------- */
 
-/* When the export is free the first gets it; then the channel is attached. */
+/* When the export is free the first ATTACH gets it. Then the second one fails: the channel is
+ * attached. */
 static void attach__twice_while_waiting(void **state)
 {
 	struct rpc_reply rep;
@@ -75,7 +76,7 @@ static void attach__twice_while_waiting(void **state)
 	assert_works(&stranger, "still-here");
 }
 
-/* Says that the session is in use, as long as the strangers take to gather. */
+/* Keeps the session from being silent while the strangers gather. */
 static void stay_alive(void)
 {
 	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
@@ -86,8 +87,8 @@ static void stay_alive(void)
 	assert_int_equal(rep.status, 0);
 }
 
-/* More channels than may be unattached, each with an ATTACH that waits for the client's session:
- * the client itself can still come back. */
+/* More channels than may be unattached, each with an ATTACH that waits for the client's session.
+ * The client itself can still come back. */
 static void attach__many_that_wait_keep_nobody_out(void **state)
 {
 	enum { MANY = 300 };
@@ -115,7 +116,7 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		channel_delete(many[i]);
 }
 
-/* More channels than may be unattached, which ask for nothing: the oldest make room. */
+/* More channels than may be unattached, all without a request: the server closes the oldest. */
 static void connect__many_that_never_attach_keep_nobody_out(void **state)
 {
 	enum { MANY = 300 };
@@ -134,7 +135,7 @@ static void connect__many_that_never_attach_keep_nobody_out(void **state)
 	client_begin(&client);
 	client_regions(&client);
 	assert_works(&client, "still-here");
-	/* Where connecting takes long, their time is over before they are too many. */
+	/* If connecting is slow, they time out before they are too many. */
 	assert_true(server_logged(&server, "too many channels have not attached") ||
 		    server_logged(&server, "it has not attached in time"));
 	for (unsigned i = 0; i < MANY; i++)
@@ -190,7 +191,7 @@ static void expect_status(struct rpc_client *c, uint32_t offset, const char *jso
 	assert_memory_equal(rep.status_text.tail.data, json, strlen(json));
 }
 
-/* Before ATTACH and after it: whoever reaches the address may attach. */
+/* Before and after ATTACH alike, since everybody who reaches the address may attach. */
 static void status__tells_strangers_versions_alone(void **state)
 {
 	char json[128];
@@ -211,7 +212,8 @@ static void send_status(struct rpc_client *c)
 	client_send(c, &req);
 }
 
-/* A second's worth at once, and then each in its turn. Each of these takes longer than to ask. */
+/* The server answers as many as for one second at once, then one each EACH_MS, which is longer than
+ * a request takes. */
 static void status__of_strangers_comes_in_turns(void **state)
 {
 	enum { AT_ONCE = 10, MORE = 5, EACH_MS = 100 };
@@ -223,7 +225,8 @@ static void status__of_strangers_comes_in_turns(void **state)
 	assert_true(now_ms() - began >= MORE * EACH_MS);
 }
 
-/* Those that are too many to wait are sent away. Nobody else notices, nor when all that wait go. */
+/* The server closes channels that exceed its queue. No other client notices, nor when all those
+ * that wait go away. */
 static void status__many_that_ask_keep_nobody_out(void **state)
 {
 	enum { MANY = 200, WAITING = 30 };
@@ -282,7 +285,7 @@ static int connect_to(const struct transport_address *address)
 	return fd;
 }
 
-/* On another listener more connections than the server may have descriptors. */
+/* Makes more connections at another listener than the server may have descriptors. */
 static void connect__silent_crowd_at_one_listener_keeps_none_from_another(void **state)
 {
 	enum { LIMIT = 256, SILENT = 600 };
@@ -316,7 +319,7 @@ static bool listens(void)
 	return event.type == EV_OPEN;
 }
 
-/* A request on a channel that the server is closing is no breach of the protocol. */
+/* A request on a channel that the server is closing breaks no rule of the protocol. */
 static void sigterm__request_that_comes_too_late(void **state)
 {
 	struct rpc_request req = mkdir_request("late");
@@ -366,7 +369,7 @@ int driver_run_strangers(void)
 		STRANGER_TEST(sigterm__request_that_comes_too_late),
 	};
 
-	/* Nobody is a stranger who has the socket. */
+	/* A peer at the socket is no stranger. */
 	static const struct CMUnitTest address_tests[] = {
 		STRANGER_TEST(status__tells_strangers_versions_alone),
 		STRANGER_TEST(status__of_strangers_comes_in_turns),

@@ -34,7 +34,7 @@ static void take_file(struct rpc_client *c)
 	assert_int_equal(client_call(c, 0, &req, &rep), 0);
 }
 
-/* Says on standard output that it has what it wants, and holds until standard input ends. */
+/* Writes to standard output when it has all it wants, and holds that until standard input ends. */
 int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags)
 {
 	static struct test_server server;
@@ -55,9 +55,9 @@ int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32
 	return 0;
 }
 
-/* ---- who starts it --------------------------------------------------------------------------- */
+/* ---- the parent ------------------------------------------------------------------------------ */
 
-/* A program, since librdmacm forbids fork(2). */
+/* It runs as a program, since librdmacm forbids fork(2). */
 void holder_start(struct holder *h, const struct test_server *server, const char *owner,
 	unsigned instance, uint32_t flags)
 {

@@ -29,8 +29,8 @@ extern char **environ;
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* A port that nobody else gets before *fd is closed, so that a server can listen there again and
- * again: it allows the reuse of addresses, which this socket does when it has its port. */
+/* Reserves a port for repeated starts of a server: until *fd is closed no other program gets it. A
+ * listener that allows the reuse of addresses can bind it, since this socket allows that, too. */
 static unsigned reserve_port(int *fd)
 {
 	struct sockaddr_in addr = {
@@ -75,7 +75,7 @@ static void write_config(const struct test_server *s, unsigned lease_time, unsig
 	FILE *f = fopen(s->config, "we");
 
 	assert_non_null(f);
-	/* Little metadata: it is allocated at each of many starts. */
+	/* Little metadata, since each of many starts allocates it. */
 	fprintf(f,
 		"lease_time = %u;\n"
 		"peer_timeout = %u;\n"
@@ -205,7 +205,7 @@ void server_start(struct test_server *s)
 	}
 }
 
-/* The status it ends with. One that goes on is killed, which is seen in the status. */
+/* Returns the exit status. Kills a process that does not end, which the status shows. */
 static int wait_bounded(pid_t pid)
 {
 	autoclose int fd = pidfd_open(pid, 0);

@@ -1,5 +1,5 @@
-/* sharers.h - for test_rpc_driver: clients that share the export of one server, and what they
- * ask for. Each file that includes it has a server and clients of its own.
+/* sharers.h - for test_rpc_driver: clients that share one server's export, and their requests. Each
+ * file that includes it has a server and clients of its own.
  *
  * Failures end the running cmocka test.
  */
@@ -71,7 +71,7 @@ static inline uint64_t take(unsigned i, uint64_t ino, uint8_t type)
 	return rep.entry.lease.number;
 }
 
-/* Sends what is expected to wait. */
+/* Sends a request that is expected to wait. */
 static inline void ask(unsigned i, unsigned slot, struct rpc_request req)
 {
 	client_number(&clients[i], slot, &req);
@@ -107,7 +107,7 @@ static inline void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t 
 	expect(i, RPC_RETURN, 15);
 }
 
-/* Open, and not leased any more. */
+/* Makes a file. The client has it open, and returns its lease. */
 static inline uint64_t make_file(unsigned i, const char *name)
 {
 	struct rpc_request req = {.op = RPC_CREATE,
@@ -120,7 +120,7 @@ static inline uint64_t make_file(unsigned i, const char *name)
 	return rep.entry.attr.ino;
 }
 
-/* The first recall that a PING tells of, and how many there are. */
+/* Returns the number of recalls in the PING reply, and the first of them. */
 static inline unsigned ping(unsigned i, struct rpc_recall *recall)
 {
 	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};

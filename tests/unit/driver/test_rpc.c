@@ -1,10 +1,9 @@
-/* test_rpc.c - a real server, killed and started again, spoken to without FUSE.
+/* test_rpc.c - speaks to a real server without FUSE, kills it and starts it again.
  *
  *     test_rpc_driver shm|tcp|verbs [GROUP]...
  *
- * Without groups it runs all: most of their time is waiting, so that whoever has them run one
- * beside the other is done sooner. verbs: on the address in RMEMFS_TEST_ADDRESS. The server's
- * program is looked for in RMEMFS_BIN.
+ * Without groups it runs all. They mostly wait, so it saves time to run several groups at once.
+ * verbs: on the address in RMEMFS_TEST_ADDRESS. It looks for the server's program in RMEMFS_BIN.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -58,7 +57,7 @@ static bool are_groups(char **names, int n)
 	return true;
 }
 
-/* How many tests failed. */
+/* Returns how many tests failed. */
 static int run_groups(char **names, int n)
 {
 	int failed = 0;
