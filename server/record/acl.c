@@ -107,8 +107,8 @@ size_t acl_encode(const struct acl *acl, uint8_t buf[ACL_BYTES_MAX])
 
 /* ---- modes ----------------------------------------------------------------------------------- */
 
-/* The entries that a mode's three classes stand for; the mask is the group class's where there is
- * one. */
+/* The entries that a mode's three classes stand for. The group class has the mask if there is one,
+ * else the group's entry. */
 struct classes {
 	uint16_t *user, *group, *other;
 };

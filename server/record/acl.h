@@ -1,8 +1,8 @@
 /* acl.h - POSIX access control lists, in the form that their extended attributes have
- * (linux/posix_acl_xattr.h), and what a list and a mode make of each other; see acl(5).
+ * (linux/posix_acl_xattr.h), and how a list and a mode change each other; see acl(5).
  *
- * A list is its owner's entry, named users, the group's entry, named groups, a mask (which there
- * must be if anybody is named) and the entry of all others, in this order.
+ * A list has, in this order: the owner's entry, named users, the group's entry, named groups, a
+ * mask, the entry of all others. There must be a mask if anybody is named.
  *
  * THREADS  Pure functions.
  */
@@ -35,16 +35,16 @@ struct acl {
 int acl_decode(struct acl *acl, const void *data, size_t len);
 size_t acl_encode(const struct acl *acl, uint8_t buf[ACL_BYTES_MAX]);
 
-/* It says no more than a mode does. */
+/* Whether the list says no more than a mode does. */
 bool acl_is_mode(const struct acl *acl);
 
 /* The mode with the permissions that go with an access list. */
 uint32_t acl_to_mode(const struct acl *acl, uint32_t mode);
-/* The other way: chmod(2) of what has the list. */
+/* The other way: chmod(2) of an inode that has the list. */
 void acl_set_mode(struct acl *acl, uint32_t mode);
 
-/* Makes a directory's default list the access list of something new in it, which asks for the
- * mode. Returns the mode it gets. */
+/* Makes a directory's default list the access list of a new inode in it. mode: the one asked for.
+ * Returns the mode that the inode gets. */
 uint32_t acl_inherit(struct acl *acl, uint32_t mode);
 
 #endif

@@ -67,7 +67,8 @@ int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	struct dirent_entry e;
 	int err = store_seek(v->store, STORE_DIRENT, key, &key, NULL);
 
-	/* Of the next one, which is another name's, nothing matters but the key. */
+	/* The entry that ends the loop has another hash. Only its key matters, so its value is not
+	 * read. */
 	for (; !err && key.hi == dir && key.lo < first + DIRENT_COLLISIONS;
 		err = store_next(v->store, STORE_DIRENT, &key, NULL)) {
 		err = store_here(v->store, STORE_DIRENT, &val);

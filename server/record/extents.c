@@ -10,7 +10,7 @@
 #include "server/record/reaper.h"
 #include "server/record/reap_record.h"
 
-/* So many extents of the table are freed at once by a cut; more are hidden. */
+/* A cut frees up to so many extents of the table at once, and hides more. */
 enum { CUT_EXTENTS_MAX = 32 };
 
 enum { TABLE_EXTENT_BYTES = 10 };
@@ -124,7 +124,7 @@ int extents_at(struct volume *v, const struct stored_inode *i, uint64_t fpage, s
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-/* After one of the head has gone: the next one of the table takes its place. */
+/* After an extent has left the head, the first one of the table takes its place. */
 static int refill_head(struct volume *v, struct stored_inode *i)
 {
 	struct extent *last = &i->head[INLINE_EXTENTS - 1];
@@ -181,7 +181,7 @@ static int add_to_head(
 	return insert_in_head(v, i, pos, e);
 }
 
-/* All of the head lies before it. */
+/* All extents of the head lie before it. */
 static int add_to_table(struct volume *v, struct stored_inode *i, const struct extent *e)
 {
 	struct extent prev, next, sum = *e, *last = &i->head[INLINE_EXTENTS - 1];
@@ -231,7 +231,7 @@ static int extents_release(struct volume *v, struct stored_inode *i, const struc
 	return space_release(&v->space, page_run_of(e));
 }
 
-/* What of e lies from fpage on, to be freed; e is shortened to the rest. */
+/* Returns the part of e from fpage on, to be freed, and shortens e to the rest. */
 static struct extent split_off(struct extent *e, uint64_t fpage)
 {
 	struct extent tail = *e;
@@ -352,12 +352,12 @@ int extents_cut(struct volume *v, struct stored_inode *i, uint64_t fpage)
 
 /* ---- punching -------------------------------------------------------------------------------- */
 
-/* What an extent becomes when some of its pages go; npages 0: there is no such part. */
+/* The parts of an extent when some of its pages go; npages 0: there is no such part. */
 struct parts {
 	struct extent front, gone, back;
 };
 
-/* Some of [first, end) is e's. */
+/* At least one page of [first, end) must be e's. */
 static struct parts take_out(const struct extent *e, uint64_t first, uint64_t end)
 {
 	struct parts p = {.front = *e};

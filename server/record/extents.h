@@ -1,8 +1,8 @@
 /* extents.h - where a file's pages lie: the extents of an inode, in its record and beyond.
  *
  * The caller loads the inode, checks, changes, and saves it: extents_add, extents_cut and
- * extents_punch change the struct and the table, not the record. They are sorted by file page,
- * never overlap, and two that adjoin in the file and in memory are one.
+ * extents_punch change the struct and the table, not the record. Extents are sorted by file page
+ * and never overlap. Two that adjoin in the file and in memory are one.
  *
  * THREADS  The metadata thread, in a transaction.
  * ERRORS   The store failed, but for -ENOENT where said.
@@ -28,12 +28,12 @@ int extents_add(struct volume *v, struct stored_inode *i, const struct extent *e
  * to the reaper. */
 int extents_cut(struct volume *v, struct stored_inode *i, uint64_t fpage);
 
-/* Frees the pages of [first, end) (they become dirty) of up to *budget extents, counts it down.
- * *reached: so far all is a hole. */
+/* Frees the pages of [first, end) (they become dirty) of up to *budget extents, and counts it down.
+ * *reached: all pages of the range before it are a hole now. */
 int extents_punch(struct volume *v, struct stored_inode *i, uint64_t first, uint64_t end,
 	unsigned *budget, uint64_t *reached);
 
-/* Frees up to *budget hidden extents, counts it down. *npages: how many pages that were. */
+/* Frees up to *budget hidden extents, and counts it down. *npages: so many pages were freed. */
 int extents_free_hidden(
 	struct volume *v, struct stored_inode *i, unsigned *budget, uint64_t *npages, bool *done);
 

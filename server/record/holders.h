@@ -1,9 +1,9 @@
 /* holders.h - how many leases, pins and locks each session has of an export's files.
  *
- * Counted with the records, so that nobody who asks has to walk them. What a batch changes is taken
- * back with it.
+ * Each change of a record changes them, so that no reader has to walk the records. If a batch is
+ * aborted its changes are taken back.
  *
- * OWNERSHIP  struct volume's.
+ * OWNERSHIP  Part of struct volume; holders_fini() frees what it holds.
  * THREADS    The metadata thread.
  */
 #ifndef RMEMFS_SERVER_RECORD_HOLDERS_H
@@ -31,7 +31,7 @@ struct holder_counts *holders_change(struct holders *h, uint64_t session);
 void holders_commit(struct holders *h);
 void holders_abort(struct holders *h);
 
-/* Zeros where there is nothing of it. */
+/* Zeros: the session has nothing. */
 struct holder_counts holders_of(const struct holders *h, uint64_t session);
 
 #endif

@@ -1,4 +1,9 @@
-/* inode.c - see inode.h. */
+/* inode.c - see inode.h.
+ *
+ * The record, little-endian, lengths in bytes: flags 1 (ATTR_* in the upper half), mode 4, nlink 4,
+ * uid 4, gid 4, size 8, npages 8. Then atime 8, mtime 8, ctime 8, btime 8, device or parent 8,
+ * nextents 4. Then extents of fpage 8, npages 4, page 4, region 2. A regular file has room for one
+ * extent from the start: most get one, and pages of records that never grow stay full. */
 #include "server/record/inode.h"
 
 #include <errno.h>

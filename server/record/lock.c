@@ -1,5 +1,5 @@
-/* lock.c - see lock.h. A record is its locks, little-endian: owner 8, start 8, end 8, pid 4, kind 1,
- * type 1 each; of a session that could only read the type has TYPE_READ_ONLY with it. */
+/* lock.c - see lock.h. A record is its locks, each little-endian: owner 8, start 8, end 8, pid 4,
+ * kind 1, type 1. The type has TYPE_READ_ONLY with it if the session could only read. */
 #include "server/record/lock.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static void put_lock(struct wire_out *w, const struct lock *l)
 	wire_put_u8(w, l->type | (l->read_only ? TYPE_READ_ONLY : 0));
 }
 
-/* False: it is none. */
+/* False: it is no valid lock. */
 static bool get_lock(struct wire_in *r, uint64_t session, struct lock *l)
 {
 	*l = (struct lock){.session = session};
@@ -74,7 +74,7 @@ int lock_next(struct volume *v, uint64_t key, uint64_t session, struct store_key
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-/* 1: fn has had enough. */
+/* Returns 1 if fn has ended the walk. */
 static int each_of_record(struct volume *v, struct store_key key, const struct store_val *val,
 	bool (*fn)(const struct lock *lock, void *arg), void *arg)
 {
@@ -151,7 +151,7 @@ static bool is_others(const struct lock *lock, void *arg)
 	return !o->any;
 }
 
-/* Any of his, or, with `around`, one that goes on at both ends of the range. */
+/* Whether the owner has any lock; with `around`, one that goes beyond the range at both ends. */
 static int owner_has(
 	struct volume *v, uint64_t key, const struct lock *owner, bool around, bool *has)
 {
@@ -193,7 +193,7 @@ int lock_of_session(
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* What a session has of an inode, while it is rebuilt. */
+/* A session's locks of an inode, while the record is rebuilt. */
 struct rebuilt {
 	struct lock *v;
 	size_t n;
@@ -215,7 +215,7 @@ static void lock_add(struct rebuilt *r, const struct lock *lock, uint64_t start,
 	l->end = end;
 }
 
-/* The same without a gap. */
+/* Whether both are of one owner and one type, and overlap or adjoin. */
 static bool touches(const struct lock *a, const struct lock *b)
 {
 	return lock_same_owner(a, b) && a->type == b->type && a->read_only == b->read_only &&
@@ -223,8 +223,8 @@ static bool touches(const struct lock *a, const struct lock *b)
 	       (b->end == UINT64_MAX || a->start <= b->end + 1);
 }
 
-/* Of the owner's own: what lies in the range goes, and what the new one goes on with becomes part
- * of it. */
+/* Of an old lock of the owner: if it touches the new one it becomes part of that; else its part
+ * outside of the range stays. */
 static void cut(struct rebuilt *r, const struct lock *old, struct lock *lock)
 {
 	if (touches(old, lock)) {
@@ -284,8 +284,8 @@ static int lock_save(struct volume *v, struct store_key key, const struct rebuil
 	return store_put(v->store, STORE_LOCK, key, buf, r->n * LOCK_BYTES);
 }
 
-/* What is given up out of the middle of a lock makes two of it: up to twice as many, so that who
- * has all that he may have can do that, too. */
+/* An unlock in the middle of a lock makes two of it. So unlocks may reach twice the limit: a
+ * session that has reached its limit must be able to unlock. */
 static bool is_too_many(struct volume *v, const struct lock *lock, uint64_t more, uint64_t limit)
 {
 	uint64_t all = holders_of(&v->holders, lock->session).locks + more;

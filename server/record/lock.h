@@ -3,14 +3,13 @@
  *
  * A lock belongs to an owner, which its session names: a process, or an open file. Owners of two
  * sessions are never the same. A record is of one inode and one session, and has all their locks,
- * sorted by kind, owner and start; what one owner has touches nothing of the same type of his own.
+ * sorted by kind, owner and start. Two locks of one owner and type never touch: they are joined.
  *
- * An exclusive lock that a session has taken while it may only read (ATTACH_READ_ONLY) is weak: it
- * keeps out other sessions that only read, and owners of its own session, and no session that may
+ * If a session may only read (ATTACH_READ_ONLY), its exclusive locks are weak. A weak lock keeps
+ * out other sessions that only read, and other owners of its own session, but no session that may
  * write. So flock(1) works on a read-only mount, and such a mount holds up no writer by it: both
- * have their lock then. The weak lock itself waits for all that others have. A shared lock is the
- * same of all sessions: it makes those wait that want an exclusive one, for as long as its owner
- * reads.
+ * have their lock then. The weak lock itself waits for all locks of others. A shared lock is the
+ * same for all sessions: an exclusive one waits until its owner has done reading.
  *
  *     had \ wanted by     reads: shared  exclusive   writes: shared  exclusive
  *     reads:  shared              beside waits               beside  waits
@@ -18,12 +17,12 @@
  *     writes: shared              beside waits               beside  waits
  *     writes: exclusive           waits  waits               waits   waits
  *
- * What a lock is stays so where its session is remounted, until its owner takes it anew: a mount
- * that becomes `rw` may find others beside what it had, and can't be given that alone; one that
- * becomes `ro` keeps what it had.
+ * A lock stays weak or strong when its session is remounted, until its owner takes it anew. When a
+ * mount becomes `rw`, others may have locks beside its weak ones, so these can't become strong.
+ * When it becomes `ro`, its locks stay strong.
  *
- * A record may outlive its inode: a file that is locked is open, so that its session gives up what
- * it has, as with any other.
+ * A record may outlive its inode. A locked file is open, so its session gives up its locks, as with
+ * any other file.
  *
  * THREADS  The metadata thread, in a transaction.
  * ERRORS   -ENOENT: there is none. Others: the store failed.
@@ -38,7 +37,7 @@
 #include "common/base/util.h"
 #include "server/record/volume.h"
 
-/* Of one session and inode, and of one session. */
+/* At most: locks of one session and inode, and of one session. */
 enum { LOCKS_MAX = 4096, SESSION_LOCKS_MAX = 1 << 18, LOCK_BYTES = 30 };
 
 struct lock {
@@ -54,14 +53,14 @@ static inline bool lock_same_owner(const struct lock *a, const struct lock *b)
 	return a->session == b->session && a->owner == b->owner && a->kind == b->kind;
 }
 
-/* One process is another owner of record locks in each file (rpc.h), and waits as one. */
+/* A process is a different owner of record locks in each file (rpc.h), but waits as one. */
 static inline bool lock_same_process(const struct lock *a, const struct lock *b)
 {
 	return a->session == b->session && a->kind == b->kind && a->kind == LOCK_KIND_POSIX &&
 	       lock_process(a->owner) == lock_process(b->owner);
 }
 
-/* Whether two owners want the same, and one of them alone. */
+/* Whether two owners' locks overlap, and at least one is exclusive. */
 static inline bool lock_conflict(const struct lock *a, const struct lock *b)
 {
 	return a->kind == b->kind && !lock_same_owner(a, b) && a->start <= b->end &&
@@ -69,7 +68,8 @@ static inline bool lock_conflict(const struct lock *a, const struct lock *b)
 	       (a->type == LOCK_EXCLUSIVE || b->type == LOCK_EXCLUSIVE);
 }
 
-/* Whether `want` can't be had beside a lock that is had, or is wanted by who came before. */
+/* Whether `want` must wait for `had`: a lock that is held, or one that is waited for and came
+ * before. */
 static inline bool lock_in_way(const struct lock *had, const struct lock *want)
 {
 	bool weak = had->type == LOCK_EXCLUSIVE && had->read_only && !want->read_only &&
@@ -82,24 +82,24 @@ static inline bool lock_in_way(const struct lock *had, const struct lock *want)
 int lock_each(
 	struct volume *v, uint64_t key, bool (*fn)(const struct lock *lock, void *arg), void *arg);
 
-/* A lock that `want` can't be had beside. */
+/* Finds a lock that `want` must wait for. */
 int lock_find_conflict(struct volume *v, uint64_t key, const struct lock *want, struct lock *found);
 /* Whether the owner has any lock of this kind. */
 int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, bool *has);
-/* What a session has, to be freed by the caller; none: NULL. -ENOMEM. */
+/* The session's locks of an inode, to be freed by the caller; none: NULL. -ENOMEM. */
 int lock_of_session(
 	struct volume *v, uint64_t key, uint64_t session, struct lock **locks, size_t *n);
 
-/* The owner has the range as this type from now on. -ENOLCK: more of them than one inode may have,
- * or than `limit`, of all of the session; twice that where one that is had is split by giving up
- * what lies within; -ENOMEM. What makes no more of them is never refused so. */
+/* Gives the owner the range as this type. -ENOLCK: the session would have more locks than LOCKS_MAX
+ * of this inode, or than `limit` of all. An unlock may split a lock, and so reach twice `limit`. A
+ * change that adds no lock is never refused so. -ENOMEM. */
 int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t limit);
-/* Whether that can make more of them. */
+/* Whether lock_set() may make more locks of it. */
 int lock_grows(struct volume *v, uint64_t key, const struct lock *lock, bool *grows);
-/* Store pages that it may touch. */
+/* Store pages that lock_set() may touch. */
 enum { LOCK_ROOM_PAGES = 2 * (LOCKS_MAX * LOCK_BYTES / PAGE_BYTES + 2) };
 
-/* All locks of a record, whose session has ended, are given up. */
+/* Gives up all locks of a record whose session has ended. */
 int lock_end(struct volume *v, struct store_key at);
 
 /* The key of the first record at or after an inode's key and a session's number. */
@@ -109,7 +109,7 @@ int lock_next(struct volume *v, uint64_t key, uint64_t session, struct store_key
 int lock_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct lock **locks, size_t *n);
 
-/* Counts what there is when the volume is opened. */
+/* Counts the locks when the volume is opened. */
 int lock_open(struct volume *v);
 
 #endif

@@ -1,5 +1,5 @@
-/* quota.c - see quota.h. The table of usage: export 16 bits, kind 16, id 32; kind 0 says that the
- * export's usage is kept. Reservations have the session before that. */
+/* quota.c - see quota.h. Keys of the table of usage: export 16 bits, kind 16, id 32. A record of
+ * kind 0 says that the export's usage is kept. Reservations have the session before that. */
 #include "server/record/quota.h"
 
 #include <errno.h>
@@ -143,7 +143,7 @@ static int quota_save(struct volume *v, uint64_t key, const struct quota_usage *
 	return store_put(v->store, STORE_QUOTA, STORE_KEY(key), buf, sizeof(buf));
 }
 
-/* What is added and what is taken away. */
+/* Usage that is added, and usage that is taken away. */
 struct change {
 	struct quota_usage more, less;
 };

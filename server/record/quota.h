@@ -1,13 +1,13 @@
 /* quota.h - how much of an export each user and each group has, and may have.
  *
- * A file's pages and the inode itself count for its owner and for its group, from when they are in
- * its record until they leave it: pages that wait for the reaper or the scrubber are nobody's, an
- * unlinked file that is kept open is its owner's still.
+ * A file's pages and the inode itself count for its owner and for its group, as long as they are in
+ * its record. Pages that wait for the reaper or the scrubber are nobody's. An unlinked file that is
+ * kept open still counts for its owner.
  *
- * Clients fill files without asking. What they are going to fill they reserve before they accept
- * data: it counts as used for all others, and becomes usage as it is committed. So a COMMIT is
- * never refused for a quota; one that nobody reserved for (the limits are younger than the data)
- * may go beyond it, and then nothing more is accepted.
+ * Clients fill files without asking. So they reserve pages before they accept data. Reserved pages
+ * count as used for all others, and become usage as they are committed. So a COMMIT is never
+ * refused for a quota. A COMMIT without a reservation (the limits are younger than the data) may go
+ * beyond the limit; then nothing more is accepted.
  *
  * Usage is kept for exports that have a limit for somebody, and only there: others pay nothing for
  * it. Where limits are new to an export its inodes are counted once, at start.
@@ -24,7 +24,7 @@
 #include "server/record/quota_limit.h"
 #include "server/record/volume.h"
 
-/* What an inode counts for, and whom. */
+/* How much an inode counts, and for which user and group. */
 struct quota_share {
 	uint32_t uid, gid;
 	uint64_t npages, inodes;
@@ -35,7 +35,8 @@ struct quota_usage {
 	uint64_t held; /* pages reserved by sessions */
 };
 
-/* Sets the volume's limits; its usage is counted, or forgotten without any. */
+/* Sets the volume's limits. If there are any its usage is counted, unless it was kept; else it is
+ * forgotten. */
 int quota_open(struct volume *v, const struct quota_limit *limits, unsigned n);
 void quota_close(struct volume *v);
 
@@ -44,28 +45,30 @@ static inline bool quota_on(const struct volume *v)
 	return v->quotas;
 }
 
-/* -EDQUOT: an inode that counts as `from` may not come to count as `to`. */
+/* -EDQUOT: the limits don't let an inode that counts as `from` count as `to`. */
 int quota_check(struct volume *v, const struct quota_share *from, const struct quota_share *to);
 
-/* How many pages more an inode may get that is counted so and has `npages` in the meantime. */
+/* How many more pages an inode may get. counted: as its record counts; npages: its pages by now. */
 int quota_left(
 	struct volume *v, const struct quota_share *counted, uint64_t npages, uint64_t *left);
 
-/* It does now. inode.c calls this with each record that it writes, and nobody else has to. */
+/* Counts an inode as `to` that counted as `from`. inode.c calls this for each record that it
+ * writes; no other caller has to. */
 int quota_charge(struct volume *v, const struct quota_share *from, const struct quota_share *to);
 
 /* ---- reservations ---------------------------------------------------------------------------- */
 
-/* Up to want pages; *got may be QUOTA_UNLIMITED, then nothing was reserved. -EDQUOT: there is no
- * page. */
+/* Reserves up to want pages. *got may be QUOTA_UNLIMITED: then nothing was reserved. -EDQUOT: there
+ * is no page left. */
 int quota_reserve(struct volume *v, uint64_t session, enum rpc_quota_kind kind, uint32_t id,
 	uint64_t want, uint64_t *got);
 
-/* Of what is reserved; more than that is ignored. */
+/* Gives back npages, or all that is reserved if that is less. */
 int quota_give_back(
 	struct volume *v, uint64_t session, enum rpc_quota_kind kind, uint32_t id, uint64_t npages);
 
-/* The session puts pages into a file of this owner, as far as it has reserved them. */
+/* The session puts pages into a file of this owner: takes them off its reservations, as far as
+ * these go. */
 int quota_use(struct volume *v, uint64_t session, uint32_t uid, uint32_t gid, uint64_t npages);
 
 /* Gives back the session's reservations for at most max owners. */
@@ -76,7 +79,7 @@ int quota_is_kept(struct volume *v, bool *kept);
 
 /* ---- for status and checks ------------------------------------------------------------------- */
 
-/* Calls fn for each owner that has a limit or something, and for the limits of everybody else. */
+/* Calls fn for each owner that has a limit or any usage, and for the limits of everybody else. */
 struct quota_entry {
 	struct quota_limit limit;
 	struct quota_usage usage;
@@ -94,7 +97,7 @@ struct quota_held {
 	uint64_t npages;
 };
 
-/* Records as they are in the tables. *kind 0: says only that usage is kept. */
+/* Decode stored records. *kind 0: the record says only that usage is kept. */
 int quota_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	enum rpc_quota_kind *kind, uint32_t *id, struct quota_usage *usage);
 int quota_decode_held(struct volume *v, struct store_key key, const struct store_val *val,

@@ -1,3 +1,4 @@
+/* quota_count.c - see quota_count.h. */
 #include "server/record/quota_count.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* quota_count.h - what the inodes of an export come to for each user and group, by looking at all
- * of them.
+/* quota_count.h - counts the inodes and pages of each user and group, by a walk over all inodes of
+ * an export.
  *
  * OWNERSHIP  quota_count() fills the caller's struct; quota_sums_fini() frees what it holds.
  * THREADS    The metadata thread, in a transaction.
@@ -24,11 +24,11 @@ struct quota_sums {
 };
 
 int quota_count(struct volume *v, struct quota_sums *sums);
-/* One inode. */
+/* Adds one inode. */
 int quota_sums_add(struct quota_sums *sums, const struct quota_share *share);
 void quota_sums_fini(struct quota_sums *sums);
 
-/* The owner's, made if need be; NULL: no memory. */
+/* The owner's sum, made if need be; NULL: no memory. */
 struct quota_sum *quota_sum_of(struct quota_sums *sums, enum rpc_quota_kind kind, uint32_t id);
 
 #endif

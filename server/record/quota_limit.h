@@ -1,4 +1,4 @@
-/* quota_limit.h - what an export lets a user or a group have; of the configuration. */
+/* quota_limit.h - the limits of a user or a group in an export; from the configuration. */
 #ifndef RMEMFS_SERVER_RECORD_QUOTA_LIMIT_H
 #define RMEMFS_SERVER_RECORD_QUOTA_LIMIT_H
 
@@ -9,7 +9,7 @@
 
 struct quota_limit {
 	enum rpc_quota_kind kind;
-	bool everybody; /* who has no limit of his own, but for root; else id's */
+	bool everybody; /* of all without a limit of their own, but for root; else id's */
 	uint32_t id;
 	uint64_t npages, inodes; /* 0: any number */
 };

@@ -96,7 +96,8 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 	return reaper_finish(v, &inode);
 }
 
-/* The next file, from where the last failure was on; *again: those before that are next. */
+/* The next file from reap_from on. *again: there was none, so the walk began anew at the first
+ * file. */
 static int next_file(struct volume *v, struct store_key *key, bool *again)
 {
 	struct store_key start = STORE_KEY(max_u64(v->reap_from, inode_key(v, 0)));
@@ -111,8 +112,8 @@ static int next_file(struct volume *v, struct store_key *key, bool *again)
 	return next_file(v, key, again);
 }
 
-/* A file that it fails with is passed over: the transaction is aborted, and the next step begins
- * behind it. Come round to it again with nothing done, it rests. */
+/* The reaper passes over a file that it fails with: the caller aborts the transaction, and the next
+ * step begins behind it. When it has come round to the file again with nothing done, it rests. */
 static int reaper_failed(struct volume *v, uint64_t key, bool again, int err)
 {
 	v->reap_from = key + 1;

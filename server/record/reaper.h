@@ -1,4 +1,4 @@
-/* reaper.h - frees the pages of long files piece by piece, and what dead inodes leave besides.
+/* reaper.h - frees the pages of long files, and the attributes of dead inodes, piece by piece.
  *
  * reap_record.h tells what is to be freed. A dead inode's extended attributes stay as long.
  *

@@ -111,7 +111,7 @@ int stage_add(struct store *s, uint64_t session, uint32_t stage, uint32_t offset
 	return 0;
 }
 
-/* Drops from the key on what lies before the end. */
+/* Drops up to nrecords records from `from` to `end`. */
 static int stage_drop_before(
 	struct store *s, struct store_key from, struct store_key end, unsigned nrecords, bool *done)
 {

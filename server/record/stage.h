@@ -1,7 +1,7 @@
-/* stage.h - the first parts of a long value, kept until the request comes that has the last one.
+/* stage.h - the first parts of a long value, kept until the request with the last part comes.
  *
- * Each session has its own, under numbers of its choice, STAGES_MAX of them at a time; they end
- * with the session at the latest.
+ * Each session has its own stages, under numbers of its choice, STAGES_MAX at a time. They end with
+ * the session at the latest.
  *
  * THREADS  The metadata thread, in a transaction.
  * ERRORS   The store failed.
@@ -14,14 +14,15 @@
 
 #include "server/store/store.h"
 
-/* A record is a piece, under the session and, in the halves of one number, stage and offset. All
- * pieces of a stage but the last are whole; longer ones would need pages in a row. */
+/* A record is a piece. Its key is the session, and one number with the stage in its upper half and
+ * the offset in its lower half. All pieces of a stage but the last are whole; longer ones would
+ * need pages in a row. */
 enum { STAGE_PIECE_BYTES = 1900, STAGE_SHIFT = 32 };
 
-/* Bytes that are there; 0: there is no such stage. */
+/* The stage's length in bytes; 0: there is no such stage. */
 int stage_len(struct store *s, uint64_t session, uint32_t stage, uint32_t *len);
 int stage_count(struct store *s, uint64_t session, unsigned *n);
-/* len: all of it. */
+/* len: the stage's whole length. */
 int stage_read(struct store *s, uint64_t session, uint32_t stage, void *buf, uint32_t len);
 
 /* Store pages that adding or dropping so many bytes may touch. */

@@ -15,12 +15,13 @@
 
 struct quotas;
 
-/* What the store keys inodes by: the export in the upper 16 bits. */
+/* An inode's key in the store has the export's id above these bits, and the inode's number in
+ * them. */
 enum { INO_BITS = 48 };
 
 struct protect;
 
-/* Of sessions at a shared export; see lease.h and lock.h. */
+/* Records and locks of the sessions of a shared export; see lease.h and lock.h. */
 struct lease_counts {
 	uint64_t records, layouts, shared, exclusive, pins;
 	uint64_t locks;
@@ -41,15 +42,15 @@ struct volume {
 	uint32_t generation;
 	void **bases; /* [space.nregions] */
 	struct space space;
-	struct protect *protect; /* see there: asked before a page of a file is changed */
+	struct protect *protect; /* asked before a page of a file is changed; see protect.h */
 	struct volume_counts now, saved;
-	struct holders holders; /* the same of each session */
-	unsigned lock_waits;    /* see lock_wait.h */
+	struct holders holders; /* the same counts for each session */
+	unsigned lock_waits;    /* see meta/lock_waits.h */
 	struct quotas *quotas;  /* NULL: nobody is limited */
 	uint64_t max_inodes;    /* UINT64_MAX: as many as the store has room for */
 
-	/* The reaper goes on from this key, past files that it failed with; it rests when it has
-	 * come round to them again. */
+	/* The reaper goes on from this key, past files that it failed with. When it has come round
+	 * to them again it rests. */
 	uint64_t reap_from;
 	struct retry reap_retry;
 };

@@ -1,8 +1,8 @@
 /* xattr.c - see xattr.h.
  *
- * The record: length of the name 1, 1 if the value is long; the name; then the value, or where its
- * parts begin 8, its length 4, its sum 8. The parts are records in a row, all but the last of
- * XATTR_PART_BYTES. The header: length of the names 4. */
+ * The record: length of the name 1, 1 if the value is long; the name; then the value. A long value
+ * has instead: the first record of its parts 8, its length 4, its sum 8. The parts are records in a
+ * row, all but the last of XATTR_PART_BYTES. The header: length of the names 4. */
 #include "server/record/xattr.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 
 enum { LONG_BYTES = 20, PARTS_STEP = 256 };
 
-/* Paths to the header and to the record; a path to the parts; then their own pages, two on each,
- * with neighbours that they are merged with. */
+/* Pages: of the paths to the header and to the record; of a path to the parts; then for each part.
+ * A page holds two parts, and may be merged with its neighbours. */
 enum { ROOM_RECORDS = 16, ROOM_PARTS = 8, ROOM_PART = 3 };
 
 uint32_t xattr_flag(const struct rpc_str *name)
