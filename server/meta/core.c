@@ -1,5 +1,5 @@
-/* core.c - the parts of the metadata core that its other files share: how much room is left, and the
- * records of the superblock and the exports are written.
+/* core.c - the parts of the metadata core that its other files share: room in the store, and
+ * writing the records of the superblock and the exports.
  */
 #include "server/meta/meta_internal.h"
 
@@ -13,7 +13,7 @@ enum {
 	VOLUME_BYTES_MAX = 44 + EXPORT_NAME_MAX,
 };
 
-/* What growth leaves alone. */
+/* Store pages that growth must leave alone. */
 static uint64_t kept(const struct meta *m, const struct volume *but)
 {
 	uint64_t granted = 0;

@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 
-/* Of waits that wait for each other's owners; the kernel looks no further than ten. */
+/* The search for a circle follows so many waits in a row, at most; the kernel's own follows ten. */
 enum { DEADLOCK_DEPTH = 32, HELD_MIN = 16 };
 
 struct lock_inode {
@@ -16,7 +16,7 @@ struct lock_inode {
 	uint64_t key;
 	struct list waits; /* struct lock_waiter, in the order they came */
 	unsigned n;
-	int64_t look_ms; /* when to look at it next; INT64_MAX: when something has changed */
+	int64_t look_ms; /* when to look at it next; INT64_MAX: after a change */
 };
 
 struct lock_session {
@@ -115,7 +115,7 @@ static void drop_unused_session(struct lock_session *by)
 	free(by);
 }
 
-/* One that nobody waits for any more goes by that, too. */
+/* The look also frees an inode that nobody waits for any more. */
 static void look_soon(struct lock_waits *ws, struct lock_inode *at)
 {
 	at->look_ms = ws->look_ms = 0;
@@ -137,7 +137,7 @@ struct lock_waiter *lock_waits_find(
 	return NULL;
 }
 
-/* One that has been told is not any more: whether it may come has to be found out anew. */
+/* The wait counts as not told: the next look finds out anew whether it may come. */
 static void comes_again(struct lock_waits *ws, struct lock_waiter *wait, const struct lock *want)
 {
 	wait->want = *want;
@@ -259,14 +259,14 @@ void lock_waits_ask_again(struct lock_waits *ws, uint64_t session)
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* Until when who came at `came_ms` is behind this one. */
+/* A wait that came at `came_ms` is behind this one until then. */
 static int64_t before_until(
 	const struct lock_waits *ws, const struct lock_waiter *wait, int64_t came_ms)
 {
 	return (wait->told_ms ? wait->told_ms : came_ms) + ws->patience_ms;
 }
 
-/* For how long at least; 0: he is behind nobody. */
+/* Until when the owner is behind another one, at least; 0: behind nobody. */
 static int64_t behind_until(const struct lock_waits *ws, const struct lock_inode *at,
 	const struct lock *want, const struct lock_waiter *self, int64_t came_ms, int64_t now)
 {
@@ -297,7 +297,7 @@ int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t ke
 	return err;
 }
 
-/* ---- who waits for each other ---------------------------------------------------------------- */
+/* ---- circles -------------------------------------------------------------------------------- */
 
 struct circle_search {
 	struct lock_waits *ws;
@@ -316,7 +316,7 @@ struct step {
 static void search_from(
 	struct circle_search *s, struct volume *v, uint64_t key, const struct lock *want);
 
-/* False: it is at its end. */
+/* False: the search is at its end. */
 static bool search_on(struct circle_search *s)
 {
 	if (s->left)
@@ -347,7 +347,7 @@ static bool search_holder(const struct lock *lock, void *arg)
 	struct step *step = arg;
 	struct circle_search *s = step->search;
 
-	/* What it has had itself, and has closed, is about to go. */
+	/* A lock of the same process is from before it closed the file: it is about to go. */
 	if (!lock_in_way(lock, step->want) || lock_same_process(lock, step->want))
 		return search_on(s);
 	if (lock_same_process(lock, s->first))
@@ -449,7 +449,7 @@ static bool has_some(const struct held *h, const struct lock *owner)
 	return false;
 }
 
-/* 0: now; else when it is to be looked at again; INT64_MAX: when something has changed. */
+/* 0: it may come now; else when to look at it again; INT64_MAX: after a change. */
 static int64_t may_come_ms(const struct lock_waits *ws, const struct lock_waiter *wait,
 	const struct held *held, int64_t now)
 {
@@ -491,7 +491,7 @@ static int lock_waits_look_at(struct lock_waits *ws, struct lock_inode *at, int6
 	if (!err)
 		look_with(ws, at, &held, now, tell, arg);
 	else
-		at->look_ms = now + ws->patience_ms; /* not at once: what is damaged stays so */
+		at->look_ms = now + ws->patience_ms; /* not at once: a damaged record stays so */
 	free(held.v);
 	return err;
 }
@@ -537,7 +537,7 @@ static bool are_said(const struct lock_session *by)
 	return true;
 }
 
-/* Each goes to the end when it has had its turn. */
+/* Each wait goes to the end of the list after its turn. */
 bool lock_waits_told(struct lock_waits *ws, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
 {

@@ -1,4 +1,4 @@
-/* meta.c - batches, and what is asked of the store outside operations. */
+/* meta.c - batches, and questions to the store outside operations. */
 #include "server/meta/meta.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void roll_back(struct meta *m)
 	m->reclaiming = false;
 }
 
-/* What was scrubbed is free now; what is dirty now can be scrubbed. */
+/* After a commit scrubbed pages are free, and pages that became dirty can be scrubbed. */
 static void meta_settle(struct meta *m)
 {
 	m->ndone -= m->nused;
@@ -113,8 +113,7 @@ void meta_abort(struct meta *m)
 	roll_back(m);
 }
 
-/* ---- what is known -----------------------------------------------------------------------------
- */
+/* ---- questions ------------------------------------------------------------------------------ */
 
 struct meta_wait meta_wait(const struct meta *m)
 {

@@ -13,7 +13,7 @@
  *
  * Every page of an export is in one state: free (zero) -> granted to a session -> in a file ->
  * dirty (nobody can reach it; to be scrubbed) -> free. States but "in a file" are stored as runs.
- * The scrubber's thread zeroes dirty pages; deleting long files is cut into pieces (the reaper).
+ * The scrubber's thread zeroes dirty pages. The reaper deletes long files piece by piece.
  *
  * OWNERSHIP  struct meta owns the LMDB environment, the space tables and the scrubber's thread. The
  *            regions' mappings are the caller's and outlive it.
@@ -41,13 +41,13 @@ struct meta_export {
 	uint64_t npages; /* of data */
 	uint32_t nregions;
 	uint64_t region_pages; /* of each region but the last, which has the rest */
-	/* Of regions whose files are there, those to go too; from the first on, without a gap, all
-	 * whole but the last. Less than npages: as many as that. */
+	/* Pages of the regions whose files are there, also of those to go: from the first on,
+	 * without a gap, all whole but the last. Less than npages: npages counts. */
 	uint64_t mapped_pages;
-	void *const *bases;      /* [of them all] where each is mapped */
+	void *const *bases;      /* [of all these regions] where each is mapped */
 	const char *missing;     /* the first region's file that this start had to make, or NULL */
 	uint32_t missing_region; /* its index */
-	const bool *used;    /* [nregions] the file was there before, with whatever; NULL: none */
+	const bool *used;    /* [nregions] the file was there before, with any bytes; NULL: none */
 	uint64_t max_inodes; /* 0: as many as the store has room for */
 	const struct quota_limit *quotas; /* [nquotas] */
 	unsigned nquotas;
@@ -60,29 +60,29 @@ struct meta_config {
 	unsigned nexports;
 };
 
-/* Opens or makes the store. An export that is not in the store is made; one that is larger than the
- * stored one by whole regions has grown; a smaller one shrinks, by whole regions, and then only the
- * first nregions are used (-EINVAL: more is in use; -EBUSY: a session has pages in what is to go);
- * another size is refused (-EINVAL); one that is stored but not configured is kept untouched.
- * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged, or a
- * region of a stored export is missing; -EPROTONOSUPPORT: another version made it. After an error
- * nothing has changed, but that exports may have shrunk. */
+/* Opens or makes the store. An export that is not in the store is made. One that is larger than the
+ * stored one by whole regions has grown. A smaller one shrinks by whole regions, and then only the
+ * first nregions are used. -EINVAL: more is in use; -EBUSY: a session has pages in the regions to
+ * go. Another size is refused (-EINVAL). An export that is stored but not configured is kept
+ * untouched. -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is
+ * damaged, or a region of a stored export is missing; -EPROTONOSUPPORT: another version made it.
+ * After an error nothing has changed, but that exports may have shrunk. */
 int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
 
-/* What meta_open() would do with an export. */
+/* An export as meta_open() would find it. */
 struct meta_look {
 	bool stored;
 	uint64_t npages, used; /* of the stored one: in all, and in files */
-	int err;               /* it would be refused: */
+	int err;               /* it would be refused with this error: */
 	char why[512];
 };
-/* The same store with nothing changed: fills looks[config->nexports], whose bases are not looked
- * at. -ENOENT: there is none yet; else errors as meta_open()'s of the store itself, with why. */
+/* Fills looks[config->nexports] and changes nothing. The exports' bases are not used. -ENOENT:
+ * there is no store yet; else errors as meta_open()'s of the store itself, with why. */
 int meta_look(const struct meta_config *config, struct meta_look *looks,
 	uint8_t store_id[META_STORE_ID_BYTES], char *why, size_t whylen);
 void meta_close(struct meta *m);
 const uint8_t *meta_store_id(const struct meta *m);
-/* True where meta_open made the store new. */
+/* Whether meta_open() made the store. */
 bool meta_is_new(const struct meta *m);
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -91,46 +91,47 @@ int meta_begin(struct meta *m);
 int meta_commit(struct meta *m);
 void meta_abort(struct meta *m);
 
-/* On whose behalf a request runs. */
+/* The session that a request runs for, and questions that upper folders answer. */
 struct meta_ctx {
 	unsigned export_index; /* into meta_config.exports */
 	uint64_t session;
-	bool read_only; /* changes of files and names, and what prepares them: -EROFS */
-	bool shared;    /* others may write, too: what it may do with an inode needs a lease */
-	uint32_t lease_limit; /* of those that the session may keep */
-	uint32_t lock_limit;  /* of those that it may have */
+	bool read_only; /* changes of files and names, and requests that prepare them: -EROFS */
+	bool shared;    /* others may write, too: use of an inode needs a lease */
+	uint32_t lease_limit; /* leases that the session may keep */
+	uint32_t lock_limit;  /* locks that it may have */
 	int64_t now;          /* ns, the server's clock: one value a batch */
-	/* Of an inode: the leases that others wait for who came before (lease_bit()); and whether
-	 * one that can be done without had better not be given, since it would soon be taken away.
-	 * NULL: none and no. */
+	/* wanted: the leases of an inode (lease_bit()) that others wait for that came before.
+	 * restless: whether a lease that is not needed had better not be given, since it would soon
+	 * be recalled. NULL: none and no. */
 	uint8_t (*wanted)(const void *asker, uint64_t ino);
 	bool (*restless)(const void *asker, uint64_t ino);
-	/* Sessions that write the export, or are about to: each is granted its share. NULL: one. */
+	/* How many sessions write the export, or are about to: each is granted its share. NULL:
+	 * one. */
 	unsigned (*sharers)(const void *asker);
-	/* Whether what is dirty, and not yet to be reused, will be in time. NULL: it will. */
+	/* Whether dirty pages that must not be reused yet will be free in time. NULL: they will. */
 	bool (*dirty_comes)(const void *asker);
 	const void *asker;
-	struct kept_values *kept; /* see kept_values.h; NULL: nothing is */
+	struct kept_values *kept; /* see kept_values.h; NULL: it can't keep values */
 };
 
-/* What the last request that gave OUTCOME_WAIT waits for: that no other session has of the inode
- * what conflicts with this type. */
+/* The last request that gave OUTCOME_WAIT waits until no other session has a lease of the inode
+ * that conflicts with this type. */
 struct meta_wait {
 	uint64_t ino;
 	uint8_t type; /* enum lease_type */
 };
 
 struct meta_wait meta_wait(const struct meta *m);
-/* Whether the last request, which was refused with -ENOSPC or parked, lacked pages, or memory for
- * metadata that is kept for those which were granted: it may have what others were granted and do
- * not use. */
+/* Whether the last request, which was refused with -ENOSPC or parked, lacked pages, or store pages
+ * that are kept for granted ones. If so, it may have pages that others were granted and do not
+ * use. */
 bool meta_lacks_pages(const struct meta *m);
 
-/* Calls fn for each record that sessions have of an inode; outside batches. */
+/* Calls fn for each lease record of an inode; outside batches. */
 struct lease_record;
 int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lease_record *record, void *arg), void *arg);
-/* The same for its locks, and for those who wait for one. */
+/* The same for its locks, and for the waits for one. */
 struct lock;
 struct lock_waiter;
 struct lock_waited;
@@ -140,22 +141,21 @@ void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lock_waiter *wait, void *arg), void *arg);
 void meta_locks_waited(const struct meta *m, unsigned export_index,
 	void (*fn)(const struct lock_waited *waited, void *arg), void *arg);
-/* What a session has, as it was last committed. */
+/* A session's counts, as they were last committed. */
 struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session);
-/* Grows with each record that goes because its session has ended. */
+/* Grows with each lease record that goes because its session has ended. */
 uint64_t meta_leases_ended(const struct meta *m);
 
-/* Of a LOCK or GETLK that was run since this was asked last and found a lock in its way: the
- * session that has it. 0: none. */
+/* The session whose lock was in the way of a LOCK or GETLK that ran since the last call of this. 0:
+ * none. */
 uint64_t meta_lock_holder(struct meta *m);
-/* Those that wait for locks: see lock_wait.h. Outside batches. Whether some may be had now; else
- * *next_ms is when to ask again, or INT64_MAX. */
+/* The waits for locks (lock_waits.h); outside batches. Whether meta_locks_look() has something to
+ * do now; else *next_ms is when to ask again, or INT64_MAX. */
 bool meta_locks_due(const struct meta *m, int64_t *next_ms);
-/* Calls tell for each session that is to be told so. */
+/* Finds waits that may come now, and calls tell for the session of each. */
 int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), void *arg);
-/* Calls fn for each wait of which a session has been told so, and has not come, until it returns
- * false: then the others are first the next time. False: one is left that fn was never called for.
- */
+/* Calls fn for each wait of the session that has been told to come and has not, until fn returns
+ * false: then the others are first the next time. False: fn was never called for one of them. */
 bool meta_locks_told(struct meta *m, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
 void meta_locks_untold(struct meta *m, uint64_t session);
@@ -171,14 +171,14 @@ struct meta_usage {
 	uint64_t transactions;                     /* that changed the store, since it was made */
 	unsigned offset_bits;                      /* directory offsets are below 1 << this */
 	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */
-	uint64_t locks;                            /* theirs */
+	uint64_t locks;                            /* of these sessions */
 	unsigned lock_waits;
 };
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);
-/* Whether somebody is limited: clients then reserve before they accept data. */
+/* Whether a user or group is limited: clients then reserve before they accept data. */
 bool meta_has_quotas(const struct meta *m, unsigned export_index);
-/* Calls fn for each owner that has a limit or something; outside batches. */
+/* Calls fn for each owner that has a limit or any usage; outside batches. */
 struct quota_entry;
 int meta_quotas(struct meta *m, unsigned export_index,
 	void (*fn)(const struct quota_entry *entry, void *arg), void *arg);
@@ -204,7 +204,7 @@ struct meta_session {
 	char client[128]; /* for people; ATTACH's, made printable */
 };
 
-/* A new id; stored in the batch. */
+/* Gives the session a new id and stores it; within a batch. */
 int meta_session_new(struct meta *m, struct meta_session *session);
 /* Stores other flags for a session; within a batch. */
 int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags);
@@ -214,7 +214,8 @@ int meta_session_each(
 /* Forgets the session: its grants become dirty, the unlinked inodes it kept are freed (by the
  * reaper), its replies dropped. Call it when no channel of it can touch memory any more. */
 int meta_session_end(struct meta *m, unsigned export_index, uint64_t session);
-/* The same of one that has committed all it changed: no times change for what it had leased. */
+/* The same for a session that has committed all it changed: the times of files that it had leased
+ * stay as they are. */
 int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session);
 
 /* ---- reaping and scrubbing ------------------------------------------------------------------- */
@@ -223,17 +224,18 @@ int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session);
  * has left work for it or for the reaper. Call meta_reclaim then. */
 int meta_scrub_fd(const struct meta *m);
 
-/* Within a batch: frees a bounded number of extents of reaped files, takes in what has been
- * scrubbed, gives the scrubber more. *more: call again soon (reaping is left). *freed: pages that
- * became free, so that parked requests are worth another try. What fails, for a damaged record,
- * rests for a time that grows to a minute, and the rest of it goes on without; nothing parks for
- * it. -ENOSPC: the store has no room even for this: nothing parks, and nothing asks for another
- * try, until a batch has changed something. */
+/* Within a batch: frees a bounded number of extents of reaped files, takes in scrubbed pages, gives
+ * the scrubber more. *more: call again soon (reaping is left). *freed: pages that became free, so
+ * that parked requests are worth another try. A part that fails, for a damaged record, rests for a
+ * time that grows to a minute. The other parts go on, and nothing parks for it. -ENOSPC: the store
+ * has no room even for this. Then nothing parks, and nothing asks for another try, until a batch
+ * has changed something. */
 int meta_reclaim(struct meta *m, bool *more, uint64_t *freed);
 
 /* After a restart, pages that were not free are not reused (scrubbed) before this was called for
- * the export: when all its stored sessions have come back or ended, and one lease time has passed,
- * since a dying process's connections may outlive it. Exports that meta_open made need no call. */
+ * the export. Call it when all its stored sessions have come back or ended, and one lease time has
+ * passed: connections of a dying process may outlive it. Exports that meta_open() made need no
+ * call. */
 void meta_allow_reuse(struct meta *m, unsigned export_index);
 
 #endif

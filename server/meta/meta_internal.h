@@ -1,5 +1,5 @@
-/* meta_internal.h - the struct that all files of the metadata core share, and their functions for each
- * other. server/namespace and server/check use it, too.
+/* meta_internal.h - the struct that all files of the metadata core share, and their functions for
+ * each other. server/namespace and server/check use it, too.
  *
  *     core.c             room in the store, the records of the superblock and the exports
  *     session_records.c  sessions and stored replies
@@ -8,7 +8,7 @@
  *     shrink.c           exports that become smaller
  *     open.c             opens the store
  *
- * What a batch changes in memory is here, in struct volume and in struct space; each has the value
+ * A batch changes memory here, in struct volume and in struct space. Each such value has the one
  * from before the batch beside it.
  */
 #ifndef RMEMFS_SERVER_META_META_INTERNAL_H
@@ -25,8 +25,8 @@ enum { STORE_ID_BYTES = META_STORE_ID_BYTES };
 struct meta_counts {
 	uint64_t next_session;
 	uint64_t lease_number; /* the last one given out */
-	uint64_t leases_ended; /* records of ended sessions that went, in this run */
-	unsigned nending;      /* ended sessions of our exports that still have something */
+	uint64_t leases_ended; /* lease records of ended sessions that went, in this run */
+	unsigned nending;      /* ended sessions of our exports that still have records */
 };
 
 struct meta {
@@ -51,13 +51,14 @@ struct meta {
 	unsigned ntodo;
 	bool reclaiming; /* meta_reclaim ran in this batch */
 	struct retry scrub_retry, drain_retry;
-	uint64_t full_at;    /* store_version() that reclaiming found no room in; 0: none */
-	unsigned full_tries; /* since it had some */
+	uint64_t full_at;    /* store_version() at which reclaiming found no room; 0: none */
+	unsigned full_tries; /* tries since it had room */
 
-	uint64_t ending_session; /* how far the grants of an ended session have been looked for */
+	uint64_t ending_session; /* the ended session that is drained, and how far its grants were
+				  * sought */
 	uint64_t ending_position;
-	struct store_key ending_lease; /* the same of its leases */
-	struct store_key ending_lock;  /* and of its locks */
+	struct store_key ending_lease; /* how far its leases were sought */
+	struct store_key ending_lock;  /* and its locks */
 	struct meta_wait wait;         /* of the last request that waits */
 	bool lacks_pages;              /* see meta_lacks_pages() */
 
@@ -73,14 +74,14 @@ enum {
 	ROOM_PAGES_PER_REAPED = 6,
 };
 
-/* Every granted page may become an extent of its own, and COMMIT must always be possible: some
- * hundred bytes of records each are kept for that. */
+/* Every granted page may become an extent of its own, and COMMIT must always be possible. So one
+ * store page is kept for so many granted pages: some hundred bytes of records each. */
 enum { PAGES_PER_STORE_PAGE = 32 };
 
 /* core.c */
 /* See store_room(). grows: the operation must leave the reserve alone. */
 int meta_room(struct meta *m, uint64_t npages, bool grows);
-/* Once it was refused what grows: whether it would not be, had none of the volume's pages been
+/* After meta_room() has refused growth: whether it would not, had none of the volume's pages been
  * granted. */
 bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages);
 
@@ -95,20 +96,20 @@ int meta_save_volume(struct meta *m, const struct volume *v);
 int meta_inspect(const char *dir, struct meta **out, char *why, size_t whylen);
 
 /* shrink.c */
-/* v is the only volume that is open, with all its regions, nothing runs and no transaction is open.
- * Leaves it with nregions in the store; v can only be closed. -EINVAL: more than that is in use;
- * -EBUSY: a session has pages in what is to go: nothing has changed. */
+/* v must be the only volume that is open, with all its regions. Nothing runs, and no transaction is
+ * open. Leaves the export with nregions in the store; then v can only be closed. -EINVAL: more than
+ * that is in use; -EBUSY: a session has pages in the regions to go. Both have changed nothing. */
 int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen);
 
-/* Whether it would refuse, of a store that is only read, before it has begun to give back what
- * nobody has any more. */
+/* Whether meta_shrink() would refuse. Only reads the store: files and sessions that are still to be
+ * given back count as they are. */
 int meta_shrink_look(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen);
 
 /* session_records.c */
-/* For checks: a session as it is stored, of whatever export and ended or not. */
+/* For checks: a stored session, of any export, ended or not. */
 int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
 	struct meta_session *session, uint16_t *export_id);
-/* Whether one that can be decoded has ended. */
+/* Whether a session that can be decoded has ended. */
 bool meta_session_has_ended(const struct store_val *val);
 int meta_count_ended(struct meta *m, unsigned *n);
 /* One bounded step for one ended session. */
@@ -116,8 +117,8 @@ int meta_drain_session(struct meta *m, bool *more);
 
 /* reclaim.c */
 bool meta_has_reclaim(const struct meta *m);
-/* Whether that part of it is to be waited for: it has not just failed, and there is room for it, or
- * may be since something was changed. */
+/* Whether a request may wait for this part of reclaiming: it has not just failed, and the store has
+ * room for it, or has changed since it had none. */
 bool meta_may_reclaim(const struct meta *m, const struct retry *retry);
 
 #endif

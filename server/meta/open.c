@@ -21,11 +21,11 @@
 #include "server/base/resize.h"
 #include "server/store/store_format.h"
 
-/* An eighth of the store's pages, within these: the most is for leases (lease.c), of which
- * several clients may each keep as many as they are let by default. */
+/* An eighth of the store's pages, within these bounds. The upper one is for leases
+ * (namespace/lease.c): several clients may each keep as many as the default lets them. */
 enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
 
-/* What failed, for meta_open's caller. */
+/* The text for meta_open()'s caller: what failed. */
 struct reason {
 	char *text;
 	size_t len;
@@ -94,7 +94,7 @@ static int decode_volume(
 	return 0;
 }
 
-/* The export's stored record; -ENOENT: none, and *id is one that no other has. */
+/* The export's stored record; -ENOENT: none, and *id is one that no other export has. */
 static int find_volume(struct meta *m, const char *name, struct volume *out, uint16_t *id)
 {
 	struct store_key key;
@@ -150,7 +150,7 @@ static int check_shape(
 	return -EINVAL;
 }
 
-/* Its files had bytes there. */
+/* -EBADMSG: a region of the stored export is missing or has lost bytes. */
 static int check_regions(
 	const struct meta_export *e, const struct volume *stored, const struct reason *why)
 {
@@ -177,7 +177,7 @@ static bool shape_is_possible(const struct meta_export *e)
 	       strlen(e->name) <= EXPORT_NAME_MAX && *e->name;
 }
 
-/* With v's regions, which may be more than the export is to have. */
+/* Uses v's regions, which may be more than the export is to have. */
 static int set_volume(struct meta *m, struct volume *v, const struct meta_export *e)
 {
 	uint32_t n = v->space.nregions;
@@ -214,8 +214,8 @@ static int make_volume(struct meta *m, struct volume *v, uint16_t id, const stru
 	return err ? err : meta_save_volume(m, v);
 }
 
-/* What is in a file that was there before is nothing: a start that was killed while it made the
- * export larger has left it, or one that had made it smaller. */
+/* The bytes of a region's file that was there before mean nothing. A start that was killed while it
+ * made the export larger has left it, or one that had made it smaller. */
 static int add_regions(
 	struct meta *m, struct volume *v, uint32_t first, const struct meta_export *e)
 {
@@ -255,8 +255,8 @@ static int load_volume(
 	return err;
 }
 
-/* The export as it is stored, once it is clear that it can be as it is configured; -ENOENT: it is
- * new, and *id is its. */
+/* Loads the export's stored record, and checks that it can become what is configured. -ENOENT: it
+ * is new, and *id is its. */
 static int find_checked(struct meta *m, struct volume *v, uint16_t *id, const struct meta_export *e,
 	const struct reason *why)
 {
@@ -305,7 +305,7 @@ static void close_volume(struct volume *v)
 	*v = (struct volume){0};
 }
 
-/* Opens it with all regions that are stored, if these are more than it is to have. */
+/* Opens the export with all its stored regions; -ENOENT: these are not more than it is to have. */
 static int open_to_shrink(
 	struct meta *m, struct volume *v, const struct meta_export *e, const struct reason *why)
 {
@@ -342,7 +342,7 @@ static int shrink_one(struct meta *m, const struct meta_export *e, const struct 
 	return err;
 }
 
-/* Whether all exports can be as they are configured, as far as can be told before. */
+/* Checks, as far as is possible before a change, that all exports can become what is configured. */
 static int check_all(struct meta *m, const struct meta_config *config, const struct reason *why)
 {
 	struct volume found;
@@ -361,8 +361,8 @@ static int check_all(struct meta *m, const struct meta_config *config, const str
 	return err;
 }
 
-/* Each by transactions of its own, before the one that all the rest depends on. The volume of one
- * that fails is closed with all others. */
+/* Shrinks each export by transactions of its own, before the one that loads them all. The volume of
+ * one that fails is closed with all others. */
 static int shrink_all(struct meta *m, const struct meta_config *config, const struct reason *why)
 {
 	int err = check_all(m, config, why);
@@ -595,7 +595,7 @@ static int look_at_stored(
 	return err;
 }
 
-/* As the only volume that is open: sessions are sought by that. */
+/* Makes it the only open volume, since sessions are sought by the open ones. */
 static void look_at_export(struct meta *m, const struct meta_export *e, struct meta_look *out)
 {
 	struct volume *v = &m->volumes[0];

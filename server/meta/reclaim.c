@@ -8,15 +8,15 @@
 #include "server/space/protect.h"
 #include "server/record/reaper.h"
 
-/* How many extents a step frees, so that it fits into the store's reserve; and where little of that
- * is left. */
+/* Extents that a step frees: reserve / STEP_SHARE, at most STEP_MAX, so that it fits into the
+ * reserve; STEP_MIN where little of that is left. */
 enum { STEP_SHARE = 16, STEP_MAX = 128, STEP_MIN = 32 };
 
-/* So many changes make what was given up before them available. */
+/* After so many changes the store can use pages that were given up before them. */
 enum { FULL_TRIES = 2 };
 
-/* While a snapshot has no room aside for what it protects, its export's pages wait and other
- * exports' don't. */
+/* While a snapshot has no room aside, the dirty pages of its export wait, but not those of
+ * others. */
 static bool may_scrub(const struct volume *v)
 {
 	return space_has_dirty(&v->space) && protect_has_room(v->protect);
@@ -41,7 +41,7 @@ bool meta_has_reclaim(const struct meta *m)
 		return false;
 	if (m->now.nending && retry_is_due(&m->drain_retry))
 		return true;
-	/* Those that there was no room for when they finished are told of by nobody again. */
+	/* Nothing else tells again of finished jobs that there was no room for. */
 	if (scrubs && (m->ndone || scrub_has_finished(m->scrub)))
 		return true;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
@@ -133,7 +133,8 @@ static int room_for(struct meta *m, unsigned nextents)
 	return meta_room(m, ROOM_PAGES + ROOM_PAGES_PER_REAPED * nextents, false);
 }
 
-/* Where others before have given pages up, a change that is next to nothing brings those. */
+/* Earlier transactions may have given up pages that only a later one can use: so a tiny change is
+ * committed. */
 static int no_room(struct meta *m, bool *more)
 {
 	if (m->full_tries++ < FULL_TRIES) {

@@ -13,9 +13,9 @@
 #include "server/record/reaper.h"
 #include "server/record/stage.h"
 
-/* Of one step of an ended session. */
+/* Records that one step of an ended session deletes, at most. */
 enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32, DRAIN_STAGED = 8 };
-/* Records that are looked at, and those that go. */
+/* Records that a step looks at; leases and locks that it ends. */
 enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16, DRAIN_LOCKS = 4 };
 
 enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
@@ -213,7 +213,7 @@ int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session)
 	return end_session(m, export_index, session, SESSION_ENDED | SESSION_CLEAN);
 }
 
-/* The table is in the order of inodes: it is gone through from one step to the next. */
+/* The table is sorted by inodes, so the steps walk through all of it. */
 static int drain_leases(struct meta *m, struct volume *v, const struct record *rec, bool *done)
 {
 	struct store_key *at = &m->ending_lease;
@@ -242,7 +242,7 @@ static int drain_leases(struct meta *m, struct volume *v, const struct record *r
 	return 0;
 }
 
-/* The same of the table of locks. */
+/* The same for the table of locks. */
 static int drain_locks(struct meta *m, struct volume *v, uint64_t session, bool *done)
 {
 	struct store_key *at = &m->ending_lock, key;

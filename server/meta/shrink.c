@@ -1,14 +1,14 @@
-/* shrink.c - an export gives up regions at its end, before anybody is let in.
+/* shrink.c - an export gives up regions at its end, before any client is let in.
  *
- *     what nobody has any more is given back: long files that were cut, ended sessions
- *     what can't be done is refused: nothing else has changed until here
- *     the free pages of the regions to go become dirty, so that nothing is placed there
- *     the pages that files have there move, some at a time, by two transactions:
- *         their new places are claimed (free, zero -> dirty); the bytes are copied
- *         the files have the new places, and the old ones are dirty
- *     one transaction takes the regions, all dirty now, out of the store
+ *     give back what nobody has any more: long files that were cut, ended sessions
+ *     refuse what can't be done: nothing else has changed until here
+ *     make the free pages of the regions to go dirty, so that nothing is placed there
+ *     move the pages that files have there, some at a time, by two transactions:
+ *         claim their new places (free, zero -> dirty); copy the bytes
+ *         give the files the new places; the old ones are dirty
+ *     take the regions, all dirty now, out of the store by one transaction
  *
- * So a start that is killed leaves a whole store, and the next one, of whatever size, goes on.
+ * So a start that is killed leaves a whole store, and the next one, of any size, goes on.
  *
  * Clients know the addresses of what they have open, so pages move only when no session is stored.
  * With nothing to move a session goes on: it holds nothing in the regions that went.
@@ -26,7 +26,7 @@
 #include "server/meta/meta_internal.h"
 #include "server/base/progress.h"
 
-/* Of one step. */
+/* At most, in one step. */
 enum { MOVES = 32, MOVE_PAGES = 4096, CLOSE_RUNS = 64, ROOM_PAGES_PER_MOVE = 8 };
 
 struct move {
@@ -94,7 +94,7 @@ static int meta_shrink_reclaim(struct shrink *s, bool *more)
 	return err;
 }
 
-/* Also when the scrubber has nothing to do any more, there is no dirty page left. */
+/* Ends when no page is dirty any more, so that the scrubber has nothing to do. */
 static int scrub_all(struct shrink *s)
 {
 	struct pollfd wait = {.fd = meta_scrub_fd(s->m), .events = POLLIN};
@@ -147,7 +147,8 @@ static int refuse_mounted(struct shrink *s)
 	return -EBUSY;
 }
 
-/* What lies in the regions to go, and that there is room for it elsewhere and nobody has it. */
+/* Counts the pages in the regions to go. Refuses if there is no room for them elsewhere, or if a
+ * session may use them. */
 static int meta_shrink_look_at_tail(struct shrink *s, struct space_tail *tail)
 {
 	struct space *sp = &s->v->space;
@@ -168,7 +169,7 @@ static int meta_shrink_look_at_tail(struct shrink *s, struct space_tail *tail)
 	return s->has_session && (tail->in_file || tail->granted) ? refuse_mounted(s) : 0;
 }
 
-/* And that all of it can be moved. */
+/* Also sees to it that there are enough free pages to move them to. */
 static int examine(struct shrink *s)
 {
 	struct space *sp = &s->v->space;
@@ -224,7 +225,7 @@ static int next_inode(struct shrink *s, struct stored_inode *i)
 	return inode_load_any(s->v, s->ino, i);
 }
 
-/* What of the inode's extents is the next to move, from s->fpage on; -ENOENT: nothing. */
+/* The inode's next pages to move, from s->fpage on; -ENOENT: none. */
 static int next_of_inode(struct shrink *s, const struct stored_inode *i, struct extent *e)
 {
 	int err;
