@@ -434,7 +434,7 @@ int extents_punch(struct volume *v, struct stored_inode *i, uint64_t first, uint
 	return 0;
 }
 
-/* ---- what is hidden -------------------------------------------------------------------------- */
+/* ---- hidden extents ------------------------------------------------------------------------- */
 
 int extents_free_hidden(
 	struct volume *v, struct stored_inode *i, unsigned *budget, uint64_t *npages, bool *done)
