@@ -1,5 +1,5 @@
-/* store.c - see store.h. LMDB without syncing, written through the map: a kill loses nothing that
- * was committed, since the map is memory of the kernel's; the two meta pages make commits atomic.
+/* store.c - see store.h. LMDB runs without syncing and writes through the map. A kill loses nothing
+ * that was committed, since the map is the kernel's memory. The two meta pages make commits atomic.
  */
 #include "server/store/store.h"
 
@@ -65,8 +65,8 @@ static int accessed(struct store *s, int rc)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* All of the file's memory is taken now: a write into the map of a sparse file would end in SIGBUS
- * when the tmpfs is full. The size stays, since LMDB takes a file of size 0 for a new one. */
+/* Takes all of the file's memory now: in the map of a sparse file a write would end in SIGBUS when
+ * the tmpfs is full. The size stays, since LMDB takes a file of size 0 for a new one. */
 static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t whylen)
 {
 	autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -127,8 +127,8 @@ static int set_up_env(struct store *s, const char *path, uint64_t bytes)
 	return store_errno(rc);
 }
 
-/* All readers are of this process: once it is open the table needs no name, and is nothing that a
- * later start finds. */
+/* All readers are in this process. So once the table of readers is open it needs no name, and no
+ * later start finds it. */
 static int open_env(struct store *s, const char *path, uint64_t bytes)
 {
 	autofree char *lock = NULL;
@@ -145,7 +145,8 @@ static int open_env(struct store *s, const char *path, uint64_t bytes)
 	return err;
 }
 
-/* LMDB does not tell where its map is; pages of a shared mapping are locked for all of them. */
+/* LMDB does not tell where its map is. But pages of a shared mapping are locked for all
+ * mappings. */
 static void lock_map(struct store *s)
 {
 	MDB_envinfo info;
@@ -202,7 +203,7 @@ static int open_tables(struct store *s, bool *is_new)
 	return store_commit(s);
 }
 
-/* Before anything is changed. -ENOENT: there is nothing yet. */
+/* Called before anything is changed. -ENOENT: there is nothing yet. */
 static int check_file(const char *path, char *why, size_t whylen)
 {
 	char text[256] = "";
@@ -384,7 +385,7 @@ int store_damaged(struct store *s, enum store_table table, struct store_key key)
 
 	if (s->read_only)
 		return -EBADMSG;
-	/* What meets it once meets it again and again. */
+	/* A request that meets the record once is likely to meet it again and again. */
 	if (!again || log_ratelimit_ok(&limit, TELL_AGAIN_MS))
 		log_error("store: damaged record %" PRIx64 "/%" PRIx64
 			  " in table %s: stop the server and "
@@ -421,7 +422,7 @@ int store_get(struct store *s, enum store_table table, struct store_key key, str
 	return err ? err : take_val(s, table, &key, &v, val);
 }
 
-/* The value is written where it is to stay, and its sum after it. */
+/* Writes the value where it is to stay, and its sum after it. */
 static int store_put_record(struct store *s, enum store_table table, const struct store_key *key,
 	const void *data, size_t len, unsigned flags)
 {

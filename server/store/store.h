@@ -3,13 +3,13 @@
  * A transaction must never run out of the store's pages half way, since there are no nested ones:
  * an operation asks store_room() for its worst case before its first change.
  *
- * OWNERSHIP  Values that are found point into the map: valid until the next change or the end of
- *            the transaction, whichever is first.
+ * OWNERSHIP  Values that are found point into the map. They are valid until the next change or the
+ *            end of the transaction.
  * THREADS    One thread. No other process may have the store open (the directory is locked).
  * ERRORS     0 or -errno, with LMDB's own errors made errnos: -ENOENT no such record, -ENOSPC the
  *            map is full, -EBADMSG damaged. All but -ENOENT also make store_failed() true: then the
- *            transaction can only be aborted. Each value is stored with a sum, which every reader
- *            of it checks: no damaged value is ever found.
+ *            transaction can only be aborted. Each value is stored with a sum, which each read
+ *            checks: no damaged value is ever found.
  */
 #ifndef RMEMFS_SERVER_STORE_STORE_H
 #define RMEMFS_SERVER_STORE_STORE_H
@@ -27,8 +27,8 @@ enum store_table {
 	STORE_REAP,                 /* inode key: pages of it that are to be freed */
 	STORE_SYMLINK,              /* inode key: the target */
 	STORE_SESSION,              /* session id */
-	STORE_QUOTA,                /* export, user or group, id: what is used */
-	STORE_PAIRS,                /* tables from here on have both halves of the key */
+	STORE_QUOTA,                /* export, user or group, id: its usage */
+	STORE_PAIRS,                /* from here on keys have both halves */
 	STORE_DIRENT = STORE_PAIRS, /* inode key of the directory, cookie */
 	STORE_EXTENT,               /* inode key, first page within the file */
 	STORE_ORPHAN,               /* session, inode key: unlinked, kept open */
@@ -53,13 +53,13 @@ struct store_val {
 	size_t len;
 };
 
-/* Opens or makes the store at path. bytes are allocated and mapped, more if it was larger before.
- * *is_new: it has no records yet. -ENOSPC: the memory is not there; -EBADMSG, -EPROTONOSUPPORT: see
- * store_verify.h, and nothing was changed. */
+/* Opens or makes the store at path. bytes are allocated and mapped, or more if the store was larger
+ * before. *is_new: it has no records yet. -ENOSPC: the memory is not there; -EBADMSG,
+ * -EPROTONOSUPPORT: see store_verify.h, and nothing was changed. */
 int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
 	size_t whylen);
-/* The same to be read only, of a store that nobody has open: nothing is changed, allocated or
- * logged. -ENOENT: there is none, or one that was never written to. */
+/* Opens a store that nobody has open, only to be read: nothing is changed, allocated or logged.
+ * -ENOENT: there is none, or one that was never written to. */
 int store_open_read(const char *path, struct store **out, char *why, size_t whylen);
 void store_close(struct store *s);
 
@@ -68,25 +68,25 @@ void store_close(struct store *s);
 int store_begin(struct store *s);
 int store_begin_read(struct store *s);
 int store_commit(struct store *s);
-void store_abort(struct store *s); /* also ends one for reading */
+void store_abort(struct store *s); /* also ends a read transaction */
 bool store_in_transaction(const struct store *s);
 
 /* The error that spoilt the transaction, or 0. */
 int store_failed(const struct store *s);
-/* Spoils it: something else than the store failed half way. Returns err. */
+/* Spoils the transaction: something else than the store failed half way. Returns err. */
 int store_fail(struct store *s, int err);
-/* Notes that a record is not what it must be; returns -EBADMSG. */
+/* Notes that a record is damaged; returns -EBADMSG. */
 int store_damaged(struct store *s, enum store_table table, struct store_key key);
 
-/* May an operation touch up to npages pages and leave `reserve` for what must always be possible?
- * -ENOSPC: no. Where operations before it in the same transaction may be the reason, the
- * transaction fails with -EAGAIN instead, so that the operation is run again alone. */
+/* Whether an operation may touch up to npages pages and leave `reserve` for what must always be
+ * possible. -ENOSPC: no. If earlier operations of the same transaction may be the reason, the
+ * transaction fails with -EAGAIN instead, so that the operation runs again alone. */
 int store_room(struct store *s, uint64_t npages, uint64_t reserve);
-/* Once that was refused: would it leave so much? */
+/* After store_room() refused: would it leave so much? */
 bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve);
 
-/* Grows with each transaction that has changed something. Pages that one gives up can be taken two
- * later. */
+/* Grows with each transaction that has changed something. Pages that one transaction gives up can
+ * be used by the next but one. */
 uint64_t store_version(const struct store *s);
 
 struct store_usage {
@@ -96,14 +96,15 @@ void store_usage(struct store *s, struct store_usage *usage);
 
 /* ---- a view ---------------------------------------------------------------------------------- */
 
-/* The records as they were last committed, for another thread to read, while transactions go on.
- * Pages that these give up stay in use as long; when that would leave them without room the view is
- * taken away. One at a time; opened outside transactions, closed by the same thread. */
+/* The records as they were last committed, for another thread to read while transactions go on.
+ * Pages that these give up stay in use while the view is open. When that would leave a transaction
+ * without room, the view is taken away. One at a time; opened outside transactions, and closed by
+ * the same thread. */
 struct store_view;
 int store_view_open(struct store *s, struct store_view **out);
 void store_view_close(struct store_view *v);
 
-/* Any thread: done with it, or it was taken away, and reads nothing any more. */
+/* Any thread: the reader is done, or the view is taken away. No more reads succeed. */
 void store_view_drop(struct store_view *v);
 /* The first record at or after the key; its value, without its sum, is copied to buf[len].
  * -ENOENT: none; -ESTALE: the view was taken away; -EMSGSIZE; -EBADMSG. */
@@ -116,20 +117,21 @@ int store_get(struct store *s, enum store_table table, struct store_key key, str
 /* Adds or replaces. */
 int store_put(struct store *s, enum store_table table, struct store_key key, const void *data,
 	size_t len);
-/* As store_put; packs pages full where keys grow. */
+/* As store_put(), but packs pages full where keys grow. */
 int store_append(struct store *s, enum store_table table, struct store_key key, const void *data,
 	size_t len);
 int store_del(struct store *s, enum store_table table, struct store_key key);
 
-/* A table has one position, for as long as the table is not changed. Seek: the first record at or
- * after the key; the last one at or before it. found and val may be NULL. -ENOENT: none. */
+/* Each table has one position, which is valid until the table is changed. store_seek() finds the
+ * first record at or after the key, store_seek_back() the last one at or before it. found and val
+ * may be NULL. -ENOENT: none. */
 int store_seek(struct store *s, enum store_table table, struct store_key key,
 	struct store_key *found, struct store_val *val);
 int store_seek_back(struct store *s, enum store_table table, struct store_key key,
 	struct store_key *found, struct store_val *val);
 int store_next(
 	struct store *s, enum store_table table, struct store_key *found, struct store_val *val);
-/* The value of what was found last. */
+/* The value of the record that was found last. */
 int store_here(struct store *s, enum store_table table, struct store_val *val);
 
 #endif

@@ -8,13 +8,13 @@
 
 #include "server/store/store.h"
 
-/* What the superblock, record 0 of STORE_META, begins with: the magic, the version (u32). */
+/* The superblock, record 0 of STORE_META, begins with the magic and the version (u32). */
 #define STORE_MAGIC "rmemfsM"
 enum {
 	STORE_MAGIC_BYTES = sizeof(STORE_MAGIC),
 	STORE_VERSION = 5,
-	/* Names are hashed to DIRENT_HASH_BITS_WIDE. All else is the same, but that a former server
-	 * can't read a lock which a session that only reads has taken (lock.c). */
+	/* Names are hashed to DIRENT_HASH_BITS_WIDE. All else is the same, but for one thing: a
+	 * former server can't read a lock that a read-only session has taken (lock.c). */
 	STORE_VERSION_WIDE = 4,
 	STORE_VERSION_NO_SUMS = 1,
 };
@@ -26,16 +26,17 @@ enum {
 
 extern const char *const store_table_names[STORE_TABLES];
 
-/* How a key of the table is stored: tables below STORE_PAIRS have hi as a native integer, the
- * others both halves big-endian, so that bytes are in the keys' order. Returns its length. */
+/* How a key of the table is stored: tables below STORE_PAIRS have hi as a native integer. The
+ * others have both halves big-endian, so that bytes are in the keys' order. Returns the key's
+ * length. */
 size_t store_key_bytes(enum store_table table);
 size_t store_key_pack(enum store_table table, const struct store_key *key, uint64_t buf[2]);
 struct store_key store_key_unpack(enum store_table table, const void *data);
 
-/* Of a value, of where it belongs too: a value that is right in another place is wrong here. */
+/* The sum of a value and its place: a value that is right in another place is wrong here. */
 uint32_t store_sum(
 	enum store_table table, const struct store_key *key, const void *data, size_t len);
-/* The same for bytes that have no place. */
+/* A hash of bytes that have no place. */
 uint64_t store_hash(const void *data, size_t len);
 /* Takes the sum off a stored value; false: it is not the value that was stored. */
 bool store_val_check(enum store_table table, const struct store_key *key, struct store_val *stored);

@@ -24,18 +24,18 @@ struct store {
 	MDB_dbi dbi[STORE_TABLES];
 	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
 	uint64_t map_pages;
-	bool read_only; /* whoever reads reports what is damaged */
-	void *locked;   /* a mapping of our own that keeps the store's pages in memory */
+	bool read_only; /* the caller reports damage */
+	void *locked;   /* our own mapping, which keeps the store's pages in memory */
 	int failed;
-	struct store_view *view; /* NULL: nobody has one */
+	struct store_view *view; /* NULL: there is none */
 
 	/* The damaged record that was logged last. */
 	bool told;
 	enum store_table told_table;
 	struct store_key told_key;
 
-	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
-	 * exact: available counts what is on the list of free pages too. */
+	/* Of this transaction: pages that it can take, and the sum of the room that was asked for.
+	 * exact: available counts the list of free pages too. */
 	uint64_t available, planned;
 	bool exact;
 };

@@ -5,11 +5,11 @@
 #include "common/base/util.h"
 #include "server/store/store_internal.h"
 
-/* With more transactions since a view was opened its end is cheaper than counting what they hold.
- */
+/* With more transactions than this since a view was opened, its end is cheaper than counting the
+ * pages that they hold. */
 enum { VIEW_LIMBO_RECORDS = 4096 };
 
-/* The oldest transaction whose pages may be read still; *viewed: by a view. */
+/* The oldest transaction whose pages may still be read; *viewed: by a view. */
 static size_t oldest_read(struct store *s, bool *viewed)
 {
 	size_t oldest = mdb_txn_id(s->txn) - 1;
@@ -44,9 +44,9 @@ static uint64_t pages_in_use(struct store *s)
 	return n;
 }
 
-/* Pages that the last transaction freed may be taken by the one after the next only: until then
- * they are what a crash in the next one falls back to. The list's records are {count, pages...}
- * under the number of the transaction. What a view reads is not reused either. */
+/* Pages that the last transaction freed may only be taken by the one after the next: until then a
+ * crash in the next one falls back to them. Pages that a view reads are not reused, either. The
+ * list's records are {count, pages...} under the number of the transaction. */
 static int count_limbo(MDB_cursor *c, size_t oldest, uint64_t max_records, uint64_t *n)
 {
 	MDB_val key, val;
@@ -66,7 +66,8 @@ static int count_limbo(MDB_cursor *c, size_t oldest, uint64_t max_records, uint6
 	return 0;
 }
 
-/* LMDB shows the list to readers only; before the first change they see the same. */
+/* LMDB shows the list to readers only. Before the transaction's first change a reader sees the same
+ * list. */
 static uint64_t pages_in_limbo(struct store *s)
 {
 	uint64_t n = s->map_pages;
@@ -86,7 +87,7 @@ static uint64_t pages_in_limbo(struct store *s)
 	return n;
 }
 
-/* Before the transaction's first change only: after that, pages are on their way. */
+/* To be called before the transaction's first change only: after that, pages are on their way. */
 static uint64_t pages_available(struct store *s)
 {
 	uint64_t taken = pages_in_use(s) + pages_in_limbo(s);

@@ -1,6 +1,6 @@
 /* store_verify.c - see store_verify.h. The layout is that of LMDB 0.9 (its mdb.c) on a machine of
- * 64 bits, little-endian; the file is never trusted: each offset is held against its bounds before
- * use.
+ * 64 bits, little-endian. The file is never trusted: each offset is checked against its bounds
+ * before use.
  */
 #include "server/store/store_verify.h"
 
@@ -32,7 +32,8 @@ enum {
 	PAGE_LEAF = 2,
 	PAGE_OVERFLOW = 4,
 	PAGE_META = 8,
-	NODE_BIG = 1, /* flags of a leaf's node: the value is on pages of its own; it is a table */
+	NODE_BIG = 1, /* flags of a leaf's node: the value is on pages of its own; the node is a
+		       * table */
 	NODE_TABLE = 2,
 	TREE_INTEGER_KEYS = 8, /* flags of a tree */
 	DEPTH_MAX = 32,
@@ -40,7 +41,7 @@ enum {
 	LMDB_PAGE_BYTES_MAX = 0x8000,
 };
 
-struct page { /* its header; a leaf's or branch's goes on with the offsets of its nodes */
+struct page { /* its header; in a leaf or branch the offsets of its nodes follow */
 	uint64_t number;
 	uint16_t pad, flags;
 	union {
@@ -54,7 +55,7 @@ enum { HEADER_BYTES = sizeof(struct page) };
 
 struct node {
 	uint16_t low, high; /* of the value's length, or of the child's page number */
-	uint16_t flags;     /* a branch's: the page number goes on */
+	uint16_t flags;     /* of a branch: upper bits of the page number */
 	uint16_t klen;
 	uint8_t bytes[]; /* key, value */
 };
@@ -79,13 +80,13 @@ _Static_assert(sizeof(struct meta_page) == HEADER_BYTES + 136, "as LMDB has it")
 struct verify {
 	const uint8_t *map;
 	uint64_t page_bytes;
-	uint64_t npages;  /* that the last transaction knows */
+	uint64_t npages;  /* as the last transaction knows them */
 	uint64_t *placed; /* a bit a page: it is in a tree, or free */
 	uint64_t nplaced;
 	uint64_t txnid;
 	struct tree_record tables[STORE_TABLES];
 	bool has_table[STORE_TABLES];
-	bool has_strange; /* a table that is none of ours */
+	bool has_strange; /* there is a table that is none of ours */
 	char *why;
 	size_t whylen;
 	uint16_t node_bytes[LMDB_PAGE_BYTES_MAX / 2]; /* of the node at offset / 2 */
@@ -96,19 +97,19 @@ struct bytes {
 	size_t len;
 };
 
-/* A tree as it is walked, in its keys' order. */
+/* A tree that is walked, in the order of its keys. */
 struct verify_walk {
 	const char *name;
 	const struct tree_record *record;
 	size_t klen; /* 0: any */
 	bool integer_keys;
-	bool lone_child; /* a branch may have one only: LMDB relies on two but in its own list */
+	bool lone_child; /* a branch may have one child: LMDB relies on two but in its own list */
 	int table;       /* of ours, or -1 */
 	int (*take)(struct verify *v, struct verify_walk *w, const struct bytes *key,
 		uint16_t flags, const struct bytes *val);
 	struct tree_record found;
 	struct bytes last;  /* key */
-	bool last_is_bound; /* a branch's: the next key may be the same */
+	bool last_is_bound; /* of a branch: the next key may be the same */
 	struct step {
 		const struct page *page;
 		unsigned next, n;
@@ -133,7 +134,7 @@ static const struct page *page_at(const struct verify *v, uint64_t number)
 	return (const struct page *)(const void *)(v->map + number * v->page_bytes);
 }
 
-/* Every page has one place. */
+/* Notes that the pages are in use by `name`; no page may have two places. */
 static int store_verify_place(struct verify *v, uint64_t number, uint64_t npages, const char *name)
 {
 	if (number < META_PAGES || !range_within(number, npages, v->npages))
@@ -182,7 +183,7 @@ static uint64_t node_len(const struct node *n, bool branch)
 	return len + (len & 1);
 }
 
-/* Nodes lie within the page, one beside the other, from `upper` to its end. */
+/* Nodes lie within the page, one beside the other, from `upper` to the page's end. */
 static int check_nodes(
 	struct verify *v, const struct verify_walk *w, const struct page *p, unsigned n)
 {
@@ -248,7 +249,7 @@ static int check_key(
 
 /* ---- pages of a tree ------------------------------------------------------------------------- */
 
-/* A page with nodes is entered: it is of the kind that its level demands, and whole. */
+/* Enters a page with nodes. It must be of the kind that its level demands, and whole. */
 static int store_verify_enter(struct verify *v, struct verify_walk *w, uint64_t number)
 {
 	bool leaf = w->depth + 1 == w->record->depth;
@@ -281,7 +282,7 @@ static int store_verify_enter(struct verify *v, struct verify_walk *w, uint64_t 
 static int descend(struct verify *v, struct verify_walk *w, struct step *s)
 {
 	const struct node *n = node_at(s->page, s->next);
-	/* The first child's key is not looked at, nor kept. */
+	/* LMDB neither reads the first child's key nor keeps it up. */
 	int err = s->next ? check_key(v, w, s->page, n) : 0;
 
 	s->next++;
@@ -369,7 +370,7 @@ static int walk_tree(struct verify *v, struct verify_walk *w)
 /* ---- the trees ------------------------------------------------------------------------------- */
 
 /* A record of the list of free pages: {count, pages, descending}, under the transaction that freed
- * them; there may be room after the last. */
+ * them. There may be room after the last one. */
 static int take_free(struct verify *v, struct verify_walk *w, const struct bytes *key,
 	uint16_t flags, const struct bytes *val)
 {
@@ -407,7 +408,7 @@ static int find_table(const struct bytes *name)
 	return -1;
 }
 
-/* A table that is none of ours may be one of another version, which the superblock tells. */
+/* A table that is none of ours may be of another version: the superblock tells which. */
 static int take_table(struct verify *v, struct verify_walk *w, const struct bytes *key,
 	uint16_t flags, const struct bytes *val)
 {
@@ -424,7 +425,7 @@ static int take_table(struct verify *v, struct verify_walk *w, const struct byte
 	return 0;
 }
 
-/* The first version had no sums: so its number is read before its sum is missed. */
+/* The first version had no sums. So its number is read before a missing sum is an error. */
 static int check_super(struct verify *v, const struct bytes *super, bool whole)
 {
 	uint32_t version;
@@ -531,7 +532,7 @@ static uint64_t lmdb_page_bytes(void)
 	return min_u64((uint64_t)sysconf(_SC_PAGESIZE), LMDB_PAGE_BYTES_MAX);
 }
 
-/* What holds for the older one, too, which a commit may have been about to replace. */
+/* Checks that hold for the older meta page, too, which a commit may have been about to replace. */
 static int check_meta(struct verify *v, unsigned i)
 {
 	const struct meta_page *m = (const void *)page_at(v, i);
@@ -544,7 +545,7 @@ static int check_meta(struct verify *v, unsigned i)
 	return 0;
 }
 
-/* The current one is the newer; the other is of the transaction before. */
+/* The newer meta page is the current one. The other is of the transaction before. */
 static int choose_meta(struct verify *v, const struct meta_page **out)
 {
 	const struct meta_page *m[META_PAGES];

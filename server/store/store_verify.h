@@ -1,12 +1,13 @@
-/* store_verify.h - is the store's file whole? Asked before LMDB opens it.
+/* store_verify.h - checks that the store's file is whole, before LMDB opens it.
  *
  * LMDB trusts its file: where a page was overwritten it reads and writes out of bounds. So every
- * page that it could reach is held against the format of LMDB 0.9 first: both meta pages, every
- * tree with its pages, nodes, keys and counts, the list of free pages, and that each page is in
- * exactly one place; then every record against its sum, and the superblock's version.
+ * page that it could reach is checked first against the format of LMDB 0.9: both meta pages, every
+ * tree with its pages, nodes, keys and counts, and the list of free pages. Each page must be in
+ * exactly one place. Then every record is checked against its sum, and the superblock for its
+ * version.
  *
- * What is not told from a start or commit that was killed is taken for one: an older meta page with
- * any trees, the newer one turned back by exactly two transactions.
+ * Some damage looks like a start or commit that was killed, and is taken for one: an older meta
+ * page with any trees, the newer one turned back by exactly two transactions.
  *
  * COST       One look at each page in use; memory of a bit a page.
  * THREADS    Any. Nobody may have the store open.
@@ -21,7 +22,7 @@
 
 int store_verify(const char *path, char *why, size_t whylen);
 
-/* The same of a file's bytes; map is aligned as a page is. */
+/* The same for a file's bytes; map is aligned as a page is. */
 int store_verify_bytes(const void *map, uint64_t len, char *why, size_t whylen);
 
 #endif
