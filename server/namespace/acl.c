@@ -1,4 +1,4 @@
-/* acl.c - ACLs and capabilities that other operations make, follow or take away; see ns.h. */
+/* acl.c - ACLs and capabilities that other operations make, adapt or remove; see ns.h. */
 #include <errno.h>
 #include <linux/xattr.h>
 
@@ -11,7 +11,7 @@ static const struct rpc_str default_name = {
 	XATTR_NAME_POSIX_ACL_DEFAULT, sizeof(XATTR_NAME_POSIX_ACL_DEFAULT) - 1};
 static const struct rpc_str caps_name = {XATTR_NAME_CAPS, sizeof(XATTR_NAME_CAPS) - 1};
 
-/* The inode's flags say that there is one. */
+/* Finds an attribute that the inode's flags say is there. */
 static int ns_acl_find(struct ns_call *c, const struct stored_inode *i, const struct rpc_str *name,
 	struct xattr *x)
 {
@@ -22,7 +22,7 @@ static int ns_acl_find(struct ns_call *c, const struct stored_inode *i, const st
 	return err;
 }
 
-/* A list that is stored: it was valid when it was set. */
+/* Reads a stored list. It was valid when it was set, so a list that is not is damage. */
 static int read_acl(struct ns_call *c, const struct stored_inode *i, const struct rpc_str *name,
 	struct xattr *x, struct acl *acl)
 {

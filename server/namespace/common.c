@@ -1,4 +1,4 @@
-/* common.c - what the operations share; see ns.h. */
+/* common.c - checks and steps that the operations share; see ns.h. */
 #include "server/namespace/ns.h"
 
 #include <errno.h>
@@ -164,7 +164,7 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 	return ns_room(c, npages, grows);
 }
 
-/* What one of several may have at once: if he does not use it, enough is left for the others. */
+/* The share of one of several sessions: if it does not use that, enough is left for the others. */
 static uint64_t share(const struct ns_call *c)
 {
 	unsigned n = c->ctx->sharers ? c->ctx->sharers(c->ctx->asker) : 1;
@@ -193,7 +193,7 @@ bool ns_dirty_comes(const struct ns_call *c)
 	return c->v->space.reuse || !c->ctx->dirty_comes || c->ctx->dirty_comes(c->ctx->asker);
 }
 
-/* Whatever way they come, they are dirty at first. */
+/* Pages become dirty before they become free, so none come without ns_dirty_comes(). */
 static bool pages_may_come(const struct ns_call *c)
 {
 	if (!ns_dirty_comes(c))

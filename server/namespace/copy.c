@@ -1,9 +1,9 @@
 /* copy.c - COPY: bytes from file to file, memory to memory.
  *
- * A step does one of two things. Where the destination lacks pages for what comes, it gives them to
- * it, as many as there is room for, and copies nothing: free pages are zero whenever this process
- * dies, so none is written to before it is in a file. Where it has them, at most a mebibyte is
- * copied, by this thread.
+ * A step does one of two things. Where the destination lacks pages for the copy, the step gives it
+ * pages, as many as there is room for, and copies nothing. Free pages must be zero whenever this
+ * process dies, so no page is written to before it is in a file. Where the destination has the
+ * pages, this thread copies at most a mebibyte.
  *
  * A hole over a hole stays one; a hole over pages makes zeros of them.
  */
@@ -23,7 +23,7 @@ struct copy {
 	struct stored_inode *src; /* own_src or, within one file, dst */
 };
 
-/* So many bytes of both files are all of one kind; from NULL: a hole. */
+/* So many bytes are either mapped or a hole, in each of both files; NULL: a hole. */
 struct piece {
 	const uint8_t *from, *to;
 	uint64_t len;
@@ -67,7 +67,7 @@ static int ns_copy_look(struct copy *copy, uint64_t pos, struct piece *p)
 	return err;
 }
 
-/* Pages for a piece that the destination has none for; p->len: as far as they go. */
+/* Takes pages for a piece that the destination has none for; p->len: as far as they go. */
 static int ns_copy_fill(struct copy *copy, uint64_t pos, struct piece *p)
 {
 	uint64_t at = copy->req->dst_offset + pos;
@@ -79,7 +79,7 @@ static int ns_copy_fill(struct copy *copy, uint64_t pos, struct piece *p)
 	return err;
 }
 
-/* *ready: so many bytes can be copied; *filled: once this is committed. */
+/* *ready: so many bytes can be copied. *filled: only once this step's new pages are committed. */
 static int ns_copy_prepare(struct copy *copy, uint64_t *ready, bool *filled)
 {
 	struct piece p;
@@ -97,7 +97,7 @@ static int ns_copy_prepare(struct copy *copy, uint64_t *ready, bool *filled)
 			break;
 		*ready += p.len;
 	}
-	/* Where pages have run out, a later step says so. */
+	/* If pages have run out, a later step reports that. */
 	return *ready ? 0 : err;
 }
 
@@ -118,8 +118,8 @@ static int copy_bytes(struct copy *copy, uint64_t len)
 	return err;
 }
 
-/* What is between the file's end and the copy is zero: the file reaches so far from now on. Where
- * that is much, nothing is copied in this step. */
+/* Zeroes from the file's end to the begin of the copy, and lets the file reach so far. Where that
+ * is much, nothing is copied in this step. */
 static int ns_copy_grow(struct copy *copy, uint64_t *len)
 {
 	uint64_t *size = &copy->dst.attr.size;

@@ -32,8 +32,8 @@ static uint32_t child_gid(const struct ns_call *c, const struct stored_inode *di
 	return dir->attr.mode & S_ISGID ? dir->attr.gid : c->req->create.gid;
 }
 
-/* Room for one more inode, in the export and in its owner's quota; what it inherits, and the store
- * pages for that. */
+/* Checks that the export and the owner's quota have room for one more inode. Finds what it
+ * inherits, and adds the store pages for that to *room. */
 static int check_child(struct ns_call *c, struct new_place *place, uint32_t mode, uint64_t *room)
 {
 	int err = ns_check_new(c, c->req->create.uid, child_gid(c, &place->dir));
@@ -82,8 +82,8 @@ static int add_child(struct ns_call *c, struct new_place *place, struct stored_i
 	return err ? err : ns_create_add_name(c, place, &c->req->create.name, i);
 }
 
-/* A file that is there already. What can't be opened as a file came between the kernel's lookup
- * and now: -ESTALE makes it look again. */
+/* Opens a file that is there already. An inode that can't be opened as a file came between the
+ * kernel's lookup and now: -ESTALE makes the kernel look again. */
 static int open_existing(struct ns_call *c, struct new_place *place, struct stored_inode *i)
 {
 	int err;
@@ -130,8 +130,8 @@ int ns_create(struct ns_call *c)
 	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
 }
 
-/* Kept for the session, like a file whose last name went while it was open: the caller's ns_pin()
- * does that for one that is shared. */
+/* The session keeps the inode, like a file whose last name went while it was open. For a shared
+ * session the caller's ns_pin() does that. */
 static int add_nameless(struct ns_call *c, const struct new_place *place, struct stored_inode *i)
 {
 	uint64_t number;

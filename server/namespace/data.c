@@ -11,7 +11,7 @@ enum {
 	EXTENTS_MAX = RPC_MSG_BYTES / RPC_EXTENT_BYTES,
 	/* RETURN of more inodes leaves all of them to the reaper. */
 	RETURN_AT_ONCE = 16,
-	/* What a client may take our clock for, too late. */
+	/* A client may take our clock to be so much later than it is. */
 	CLOCKS_APART_NS = 1000000000,
 };
 
@@ -78,7 +78,7 @@ static bool in_export(const struct ns_call *c, const struct extent *e)
 	       range_within(e->page, e->npages, space_region_pages(sp, e->region));
 }
 
-/* Any page of the export may be named: what is not protected is given up already. */
+/* A client may name any page of the export: one that is not protected is given up already. */
 int ns_unprotect(struct ns_call *c)
 {
 	struct extent e[EXTENTS_MAX];
@@ -116,7 +116,7 @@ static int check_commit(
 {
 	const struct rpc_commit *req = &c->req->commit;
 
-	/* Reading leaves its time on whatever is read. */
+	/* Reading leaves its time on any kind of inode. */
 	if (!S_ISREG(i->attr.mode) && (req->flags != COMMIT_ATIME || n))
 		return -EINVAL;
 	if (any_twice(e, n, true))
@@ -146,14 +146,15 @@ static int map_extents(
 	return 0;
 }
 
-/* One of the past is the last write's; one of the future was set by hand, before. Clients tell
- * times by our clock as they know it. */
+/* A stored time that is not in the future is of another client's write: the later one counts. One
+ * in the future was set by hand, before: the told one counts. Clients tell times by our clock as
+ * they know it. */
 static int64_t last_of(int64_t told, int64_t stored, int64_t now)
 {
 	return told < stored && stored <= now + CLOCKS_APART_NS ? stored : told;
 }
 
-/* Of times only those that are told; and where others write, too, the last ones. */
+/* Sets only times that the client tells; where others write, too, the later ones. */
 static struct rpc_setattr attributes_of(
 	const struct ns_call *c, const struct stored_inode *i, bool beside_others)
 {
@@ -175,7 +176,7 @@ static struct rpc_setattr attributes_of(
 	return set;
 }
 
-/* It is not refused for a new owner's quota, as for no other: with quotas clients set owners by
+/* COMMIT is refused for no quota, not even a new owner's: with quotas clients set owners by
  * SETATTR. */
 int ns_commit(struct ns_call *c)
 {
@@ -259,7 +260,7 @@ static int return_grants(struct ns_call *c)
 	return err;
 }
 
-/* One that the session does not keep was returned before: nothing to do. */
+/* An inode that the session does not keep was returned before: nothing to do. */
 static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
 {
 	struct store_key key = STORE_KEY(c->ctx->session, inode_key(c->v, ino));

@@ -54,8 +54,8 @@ static int execute_refuse(struct rpc_reply *rep, int err)
 }
 
 /* A session that only reads may give back what it has, and take a lease to read. Locks are no
- * change of the file: lock.h has what one that only reads may do to others by them. UNPROTECT is
- * for who is going to write, and takes room that writers need. */
+ * change of the file: lock.h says what the locks of such a session do to others. UNPROTECT is for
+ * sessions that are going to write, and takes room that writers need. */
 static bool changes(const struct rpc_request *req)
 {
 	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);

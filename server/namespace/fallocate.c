@@ -1,11 +1,11 @@
 /* fallocate.c - FALLOCATE: pages for holes, holes for pages, zeros.
  *
- * A step does a bounded number of extents and of bytes; the client asks on for the rest. The file's
- * size grows with the last step, so that one who gives up in between has changed nothing that can
- * be seen but, where he asked for zeros, those.
+ * A step does a bounded number of extents and of bytes; the client asks again for the rest. The
+ * file's size grows with the last step. So a client that gives up in between has changed nothing
+ * that can be seen, but for zeros that it asked for.
  *
- * Bytes are zeroed where they are, also whole pages: that needs no other pages, which there may not
- * be, and keeps the file in one piece.
+ * Bytes are zeroed in place, also whole pages. That needs no other pages, which may be lacking, and
+ * keeps the file in one piece.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -58,9 +58,9 @@ static struct range range_of(const struct rpc_fallocate *req)
 
 /* ---- pages for holes ------------------------------------------------------------------------- */
 
-/* From here on nothing of what is mapped may stay as it is: where zeros are wanted, and where the
- * file grows over pages that were allocated before, and that a client may have written to and not
- * lived to commit. */
+/* From this byte on mapped pages are zeroed: where zeros are wanted, and where the file grows over
+ * pages that were allocated before. A client may have written to these and died before its
+ * COMMIT. */
 static uint64_t zero_from(const struct stored_inode *i, const struct rpc_fallocate *req)
 {
 	if (req->mode & FALLOC_FL_ZERO_RANGE)
@@ -68,7 +68,7 @@ static uint64_t zero_from(const struct stored_inode *i, const struct rpc_falloca
 	return req->mode & FALLOC_FL_KEEP_SIZE ? UINT64_MAX : max_u64(i->attr.size, req->offset);
 }
 
-/* What is mapped from `at` to *end: as much as there is time for. */
+/* Zeroes mapped pages from `at` to *end, as many as there is time for; *end: how far that went. */
 static int zero_some(struct ns_call *c, const struct stored_inode *i, const struct range *r,
 	uint64_t at, uint64_t *end, uint64_t *npages)
 {
@@ -81,7 +81,7 @@ static int zero_some(struct ns_call *c, const struct stored_inode *i, const stru
 	return ns_zero(c, i, from, min_u64(r->to, *end << PAGE_SHIFT));
 }
 
-/* One extent, or one hole, of the pages from `at` on; *end: how far that went. */
+/* Does one extent, or one hole, of the pages from `at` on; *end: how far that went. */
 static int allocate_one(struct ns_call *c, struct stored_inode *i, const struct range *r,
 	uint64_t at, uint64_t *end, uint64_t *npages)
 {
@@ -100,8 +100,8 @@ static int allocate_one(struct ns_call *c, struct stored_inode *i, const struct 
 	return ns_fill_hole(c, i, at, end);
 }
 
-/* Pages that a range of the file may have in the end. For more nothing is begun, or all that is
- * free would be in the file when that fails. */
+/* Pages that a range of the file may have in the end. A request for more is refused before it takes
+ * any, or it would fail with all free pages in the file. */
 static uint64_t obtainable(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct space_counts *now = &c->v->space.now;
@@ -124,7 +124,7 @@ static int allocate(
 		if (!err)
 			at = end;
 	}
-	/* Where pages have run out after some were taken, the next step says so. */
+	/* If pages have run out after some were taken, the next step reports that. */
 	if (err && at == r->first)
 		return err;
 	*reached = min_u64(r->to, at << PAGE_SHIFT);
@@ -143,7 +143,7 @@ static int splits(struct ns_call *c, const struct stored_inode *i, const struct 
 	return err == -ENOENT ? 0 : err;
 }
 
-/* What of the range is whole pages goes, what is not becomes zero. */
+/* Frees the whole pages of the range, and zeroes the rest of it. */
 static int punch(
 	struct ns_call *c, struct stored_inode *i, const struct range *r, uint64_t *reached)
 {

@@ -1,3 +1,4 @@
+/* kept_values.c - see kept_values.h. */
 #include "server/namespace/kept_values.h"
 
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* kept_values.h - values that are read in parts, as they were when the reading began.
  *
- * Who finds that a long value has changed between two parts of it begins anew, and again, with a
- * writer that is as fast. So he then has the server keep it, under one of few numbers of his choice
- * (GETXATTR's keep), until he has read the rest, uses the number again, or his channel ends: that
- * bounds what a client can leave here, whatever becomes of it. What is not there any more he finds
- * changed once more.
+ * A client that finds a long value changed between two parts reads it anew. Beside a writer that is
+ * as fast it would never end. So it has the server keep the value, under one of few numbers of its
+ * choice (GETXATTR's keep). The server keeps it until the client has read the rest or uses the
+ * number again, or its channel ends. That bounds what a client can leave here, whatever becomes of
+ * it. To the client a value that is not there any more has changed once more.
  *
- * OWNERSHIP  A channel's own. What a batch that is aborted has kept stays, and is kept anew.
+ * OWNERSHIP  A channel's own. A value that an aborted batch has kept stays, and is kept anew.
  * THREADS    The metadata thread.
  */
 #ifndef RMEMFS_SERVER_NAMESPACE_KEPT_VALUES_H

@@ -1,24 +1,24 @@
-/* lease.c - LEASE, the return of leases, and what other operations of shared sessions ask of
- * them. */
+/* lease.c - LEASE, the return of leases, and the leases that other operations of shared sessions
+ * need. */
 #include <errno.h>
 
 #include "common/base/util.h"
 #include "server/record/lease.h"
 #include "server/namespace/ns.h"
 
-/* Records that are made also when the store is full but for its reserve, by the reserve's pages:
- * else nobody could open a file any more, to read it. The last eighth of them is not for what
- * nobody uses. */
+/* So many records for each page of the reserve can be made even when all but the reserve is full.
+ * Else nobody could open a file any more, to read it. The last eighth of them is not for leases
+ * that are only kept. */
 enum { LEASES_PER_PAGE = 16, LEASES_IN_USE = 8 };
 
-/* A client asks for what it needs before what it keeps has arrived here: twice as many as it may
- * keep, and some, are too many. */
+/* A client may ask for leases that it needs before its returns of others have arrived. So it has
+ * too many only from twice its limit, and some, on. */
 enum { LEASES_SOME = 1024 };
 
-/* RETURN that more inodes go with leaves those to the reaper. */
+/* A RETURN that more inodes go with leaves these to the reaper. */
 enum { RETURN_AT_ONCE = 16, ROOM_PAGES_PER_LATER = 3 };
 
-/* Of the store, at least, where pages are half full. */
+/* Records on a page of the store, at least, where pages are half full. */
 enum { RECORDS_PER_PAGE = 32 };
 
 static int ns_lease_refuse(struct ns_call *c, int err, const char *text)
@@ -35,7 +35,7 @@ static int wait_for(struct ns_call *c, const struct stored_inode *i, uint8_t typ
 
 /* ---- what other operations need -------------------------------------------------------------- */
 
-/* Nobody else is changing it. */
+/* *known: no other session is changing the inode. */
 int ns_is_known(struct ns_call *c, const struct stored_inode *i, bool *known)
 {
 	struct lease_others others;
@@ -132,7 +132,7 @@ static uint64_t own_leases(const struct ns_call *c)
 	return own.layouts + own.shared + own.exclusive;
 }
 
-/* Whether the session may have one more when it does not use it. */
+/* Whether the session may have one more lease that it only keeps. */
 static bool may_keep(const struct ns_call *c)
 {
 	uint64_t always = always_possible(c);
@@ -225,7 +225,8 @@ int ns_named(struct ns_call *c, const struct stored_inode *i)
 
 /* ---- RETURN ---------------------------------------------------------------------------------- */
 
-/* What of it the session has; number 0: nothing. What it has not it has returned before. */
+/* The session's record of a returned lease. number 0: there is none, or a newer one, so this lease
+ * was returned before. */
 static int find_returned(struct ns_call *c, const struct rpc_returned *r, struct lease_record *own)
 {
 	int err;
@@ -239,8 +240,9 @@ static int find_returned(struct ns_call *c, const struct rpc_returned *r, struct
 	return err;
 }
 
-/* What is left of it when that is returned. Who keeps a lease needs no pin, but of an inode
- * without a name, where others would free it. True: it has been pinned, and is no more. */
+/* Takes what is returned off the record. A session with a lease needs no pin, but of an inode
+ * without a name, which others would free: so the pin stays with the lease. True: the record was
+ * pinned, and is no more. */
 static bool reduce(struct lease_record *own, const struct rpc_returned *r)
 {
 	bool pinned = own->pinned;
@@ -281,7 +283,7 @@ int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 	return ns_lease_give_back(c, &all, at_once);
 }
 
-/* Whether an inode may go with it. */
+/* Whether the inode may go with this return. */
 static int may_reap(struct ns_call *c, const struct rpc_returned *r, bool *reaps)
 {
 	struct lease_record own;
@@ -296,7 +298,7 @@ static int may_reap(struct ns_call *c, const struct rpc_returned *r, bool *reaps
 	return err;
 }
 
-/* How many inodes may go; changes nothing. -EINVAL: malformed. */
+/* How many inodes may go with the request; changes nothing. -EINVAL: malformed. */
 static int count_reaped(struct ns_call *c, size_t *n)
 {
 	struct wire_in r = rpc_tail_reader(&c->req->ret.tail);
@@ -314,7 +316,7 @@ static int count_reaped(struct ns_call *c, size_t *n)
 	return r.truncated ? -EINVAL : 0;
 }
 
-/* No more of the table than there is: it must be possible when the store is full. */
+/* No more pages than the table has: a RETURN must be possible when the store is full. */
 static uint64_t room_for_records(const struct ns_call *c, size_t n)
 {
 	return min_u64(
@@ -343,7 +345,7 @@ int ns_return_leases(struct ns_call *c)
 
 /* ---- LEASE ----------------------------------------------------------------------------------- */
 
-/* Who came before, and waits for more than this lets him have, is not to wait for longer. */
+/* The leases that others wait for that came before: this request must not make them wait longer. */
 static uint8_t ns_lease_wanted(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct meta_ctx *ctx = c->ctx;
@@ -351,9 +353,8 @@ static uint8_t ns_lease_wanted(const struct ns_call *c, const struct stored_inod
 	return ctx->wanted ? ctx->wanted(ctx->asker, i->attr.ino) : 0;
 }
 
-/* What will do instead. Who writes beside others has no use for SHARED, which would be in their
- * way.
- */
+/* The next smaller lease that will do. A session that writes beside others has no use for SHARED,
+ * which would be in their way. */
 static uint8_t next_less(const struct rpc_lease *req, uint8_t type)
 {
 	bool layout = req->flags & LEASE_OR_LAYOUT;
@@ -369,14 +370,14 @@ static uint8_t next_less(const struct rpc_lease *req, uint8_t type)
 	}
 }
 
-/* The least that who waits can do with. */
+/* The least lease that a request which waits can do with. */
 static uint8_t least(const struct rpc_lease *req)
 {
 	return req->flags & LEASE_OR_LAYOUT ? next_less(req, req->type) : req->type;
 }
 
-/* What can be had of what is wanted: NS_WAIT where nothing less will do. Who does not wait keeps
- * what he has, in the way of others or not. */
+/* Chooses the lease that can be had beside others; NS_WAIT: nothing less will do. A session that
+ * does not wait keeps what it has, even in the way of others. */
 static int ns_lease_choose(
 	struct ns_call *c, const struct stored_inode *i, uint8_t own, uint8_t others, uint8_t *type)
 {
@@ -392,7 +393,7 @@ static int ns_lease_choose(
 	return 0;
 }
 
-/* The same within the bounds, of who has none yet. */
+/* Applies the bounds, for a session that has no lease of the inode yet. */
 static int limit(struct ns_call *c, uint8_t *type, bool *passing)
 {
 	*passing = false;
@@ -406,8 +407,8 @@ static int limit(struct ns_call *c, uint8_t *type, bool *passing)
 	return 0;
 }
 
-/* What it has got by looking meanwhile, and may not know of, it has no more: else those that it
- * waits for might wait for that. */
+/* A session that is to wait loses the lease that it has got by looking meanwhile, and may not know
+ * of. Else those that it waits for might wait for that. */
 static int wait_without(struct ns_call *c, struct lease_record *own)
 {
 	int err = own->type ? ns_room(c, ROOM_PAGES, false) : 0;
@@ -442,7 +443,7 @@ int ns_lease(struct ns_call *c)
 		err = lease_look(c->v, inode.key, c->ctx->session, &others);
 	if (!err)
 		err = lease_get(c->v, inode.key, c->ctx->session, &own);
-	/* One that a session keeps that isn't shared is nobody else's. */
+	/* Only a session that isn't shared keeps it: then it is nobody else's. */
 	if (!err && !inode.attr.nlink && !own.pinned && !others.pinned)
 		err = -ESTALE;
 	if (!err)
@@ -476,7 +477,7 @@ static bool has_room(struct ns_call *c, struct ns_look_room *room)
 	return room->there;
 }
 
-/* That others are not changing it the caller has waited for. */
+/* The caller has made sure that no other session is changing the inode. */
 static bool may_look(struct ns_call *c, const struct stored_inode *i, struct ns_look_room *room)
 {
 	const struct meta_ctx *ctx = c->ctx;

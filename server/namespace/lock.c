@@ -28,7 +28,7 @@ static struct lock ns_lock_wanted(const struct ns_call *c)
 	};
 }
 
-/* What is given up may be of an inode that has gone. */
+/* An unlock may be of an inode that has gone. */
 static int ns_lock_check(struct ns_call *c)
 {
 	const struct rpc_lock *req = &c->req->lock;
@@ -59,7 +59,7 @@ static int ns_lock_set(struct ns_call *c, uint64_t key, const struct lock *lock)
 	return lock_waits_granted(&c->m->lock_waits, lock);
 }
 
-/* As the kernel does: of two who want more than they have one can get it. */
+/* As the kernel does: of two owners that both want more than they have, one can get it. */
 static int give_up_own(struct ns_call *c, uint64_t key, const struct lock *want)
 {
 	struct lock none = *want;
@@ -68,7 +68,7 @@ static int give_up_own(struct ns_call *c, uint64_t key, const struct lock *want)
 	return ns_lock_set(c, key, &none);
 }
 
-/* holder: NULL: it is only behind others that wait. */
+/* holder NULL: it is only behind other waits. */
 static int wait_for(
 	struct ns_call *c, uint64_t key, const struct lock *want, const struct lock *holder)
 {
@@ -154,7 +154,7 @@ int ns_getlk(struct ns_call *c)
 		return err == -ENOENT ? 0 : err;
 	c->m->lock_holder = holder.session;
 	*rep = (struct rpc_getlk_reply){holder.type, 0, holder.start, holder.end};
-	/* Elsewhere it is nobody's number, or another one's. */
+	/* On another machine the pid is nobody's number, or another process's. */
 	if (holder.session == c->ctx->session)
 		rep->pid = holder.pid;
 	return 0;

@@ -1,4 +1,4 @@
-/* ns.h - the operations on files and directories, as RPCs ask for them.
+/* ns.h - the operations on files and directories, one for each RPC.
  *
  * Each has the same order: load and check everything, then ns_room(), then change. After its first
  * change only a failure of the store may end it.
@@ -68,18 +68,18 @@ int ns_room(struct ns_call *c, uint64_t npages, bool grows);
 /* A quota is used up: -EDQUOT with its text, or NS_PARK where an ended session may give some back.
  */
 int ns_no_quota(struct ns_call *c);
-/* What an inode counts as may change so; else ns_no_quota(). */
+/* Checks that an inode which counts as `from` may count as `to`; else ns_no_quota(). */
 int ns_check_quota(struct ns_call *c, const struct quota_share *from, const struct quota_share *to);
 /* The same for one more inode; -ENOSPC: the export may not have it. */
 int ns_check_new(struct ns_call *c, uint32_t uid, uint32_t gid);
 
 /* A snapshot may want the bytes of files as they are. So an operation that changes bytes itself
- * asks, with the checks before its first change, whether there is room to keep them: 0 or NS_PARK;
- * and before each change it gives the pages up. */
+ * asks whether there is room to keep them, with the checks before its first change: 0 or NS_PARK.
+ * Before each change it gives the pages up. */
 int ns_may_change_bytes(struct ns_call *c);
 void ns_give_up_pages(struct ns_call *c, struct page_run run);
 
-/* -EPERM: who asks has no right to it, now that the inode is what it is. */
+/* -EPERM: the caller has no right to the inode, as it is now. */
 int ns_check_rights(const struct stored_inode *i, const struct rights *rights);
 
 /* A name that can be made or removed: -EINVAL for "." and "..", -ENAMETOOLONG. */
@@ -89,133 +89,135 @@ int ns_check_name(const struct rpc_str *name);
 int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name,
 	struct stored_inode *dir, struct dirent_slot *slot);
 
-/* -ESTALE: the name is not of what the request takes it to be of (rpc_name_of), and that matters.
- * Asked after all that may refuse it. */
+/* -ESTALE: the name is of another inode than the request expects (rpc_name_of), and that matters.
+ * Asked after all that may refuse the request. */
 int ns_check_expected(
 	struct ns_call *c, const struct dirent_slot *slot, const struct rpc_name_of *expected);
 
-/* Loads what an entry names: a dead or missing inode is damage. */
+/* Loads the inode that an entry names: a dead or missing one is damage. */
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
 
-/* Entries came or went: mtime and ctime. */
+/* Entries came or went: sets mtime and ctime. */
 int ns_touch_dir(struct ns_call *c, struct stored_inode *dir);
 
-/* Takes a name away from an inode: fewer links, or all of a directory's; without any it is kept
- * for the session. *number: of its record then, at a shared export. */
+/* Takes a name away from an inode: one link, or all links of a directory. Without any link the
+ * inode is kept for the session. *number: that of its record then, at a shared export. */
 int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number);
 
 void ns_fill_entry(
 	struct ns_call *c, const struct stored_inode *i, const struct stored_inode *parent);
 
-/* The same with room for what may come of *want granted pages; without that room, or pages,
- * *want becomes less: the operation itself goes on. */
+/* As ns_room(), with room for the records of *want granted pages. Without that room, or pages,
+ * *want becomes less, and the operation itself goes on. */
 int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *want);
 
-/* Up to want pages into grant[GRANT_EXTENTS]. */
+/* Grants up to want pages, in grant[GRANT_EXTENTS]. */
 int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n);
 
-/* Whether pages that are not used any more get free in time. */
+/* Whether pages that are not used any more become free in time. */
 bool ns_dirty_comes(const struct ns_call *c);
-/* Nothing is free: NS_PARK where pages are on their way to be, else -ENOSPC, with a text. */
+/* No page is free. NS_PARK: some are on their way to be; else -ENOSPC, with a text. */
 int ns_no_pages(struct ns_call *c);
-/* Pages of a truncation before are still in the table where the caller wants to map: NS_PARK, or
- * -EIO where they can't be reaped, -ENOSPC where the store has no room for that. */
+/* Pages of an earlier truncation are still in the table where the caller wants to map. NS_PARK;
+ * -EIO: they can't be reaped; -ENOSPC: the store has no room for that. */
 int ns_wait_for_reaper(const struct ns_call *c);
 
-/* ---- leases, lease.c ----------------------------------------------------------------------
+/* ---- leases, lease.c -------------------------------------------------------------------------
  *
- * Sessions that aren't shared need none: for them these cost nothing. The checks come before the
- * operation's first change. */
+ * Sessions that aren't shared need none, and these functions cost them nothing. The checks come
+ * before the operation's first change. */
 
-/* What the store says of the inode is all that there is: no other session may have changed it. Else
- * NS_WAIT. */
+/* NS_WAIT: another session may have changed the inode, so that the store does not know its
+ * attributes. */
 int ns_check_known(struct ns_call *c, const struct stored_inode *i);
 int ns_is_known(struct ns_call *c, const struct stored_inode *i, bool *known);
-/* These are about to change, each in any of its attributes or its names: no other session may know
- * one of them. Else NS_WAIT, for the one of the lowest number that one does (recall.h). */
+/* These inodes are about to change, each in any attribute or name: no other session may know one of
+ * them. Else NS_WAIT, for the one with the lowest number that another session knows (recall.h). */
 int ns_check_unknown(struct ns_call *c, const struct stored_inode *const *inodes, unsigned n);
 int ns_check_one_unknown(struct ns_call *c, const struct stored_inode *i);
-/* The session itself has this lease, or more: -ESTALE. Of COMMIT: what it needs for what it says;
- * it never waits. *beside_others: these may write, too. */
+/* -ESTALE: the session itself has less than this lease. For COMMIT: the lease that its contents
+ * need; it never waits. *beside_others: other sessions may write, too. */
 int ns_check_lease(struct ns_call *c, const struct stored_inode *i, uint8_t type);
 int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i, bool *beside_others);
 
-/* Whether there is room for what an operation looks at, two inodes at most: zero before the first.
- */
+/* Whether there is room for the leases of an operation that looks at two inodes at most. Zero
+ * before the first. */
 struct ns_look_room {
 	bool asked, there;
 };
-/* The session wants to know the inode, which ns_check_known() says is known: *lease is what it has
- * of it then. Fails only with the store. */
+/* Gives the session a lease of an inode that it looks at, if that is possible; ns_check_known()
+ * came before. *lease: the lease that it has then. Fails only with the store. */
 int ns_look(struct ns_call *c, const struct stored_inode *i, struct ns_look_room *room,
 	struct lease *lease);
 
-/* Whether one more record is not for the store's reserve: there are as many as that is kept for. */
+/* Whether one more lease record may not take the store's reserve: there are as many as that is kept
+ * for. */
 bool ns_lease_grows(const struct ns_call *c);
 
-/* The session has opened the file; the reply's lease says what it has of it. Of one that was made
- * just now that is LEASE_EXCLUSIVE, as long as it may keep more. */
+/* Pins a file that the session has opened. The reply's lease says what the session has of it:
+ * LEASE_EXCLUSIVE of a file that was just made, as long as it may keep more. */
 int ns_pin(struct ns_call *c, const struct stored_inode *i, bool made);
 
-/* An inode without a name, for as long as the session wants it. *number: see ns_drop_link(). */
+/* Keeps an inode without a name, as long as the session wants it. *number: see ns_drop_link(). */
 int ns_keep(struct ns_call *c, const struct stored_inode *i, uint64_t *number);
-/* Whether an inode without a name may get one by the session: -ENOENT. Where others may have taken
- * its last name meanwhile, only if it never had one. */
+/* -ENOENT: the session may not give a name to an inode that has none. Where others may have taken
+ * its last name meanwhile, it may only if the inode never had one. */
 int ns_keeps(struct ns_call *c, const struct stored_inode *i);
-/* It has a name again. */
+/* The inode has a name again. */
 int ns_named(struct ns_call *c, const struct stored_inode *i);
 
-/* RETURN: an inode that it no longer keeps, where a pin does so; leases. */
+/* RETURN of an inode that the session keeps by a pin, and RETURN of leases. */
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once);
 int ns_return_leases(struct ns_call *c);
-/* COMMIT: what it has told, the session needs no more of the lease for. */
+/* COMMIT also returns the part of the lease that the session no longer needs. */
 int ns_commit_lowers_lease(struct ns_call *c);
 
-/* ---- bytes and holes of files, pages.c ----------------------------------------------------
+/* ---- bytes and holes of files, pages.c -------------------------------------------------------
  *
- * The server's own CPU touches bytes only that no client reads or writes meanwhile (it has ended
- * its I/O of the file), and within the batch: should that be aborted, or the process be killed, the
- * request is run again before anything else can ask for these bytes. */
+ * The server's own CPU touches only bytes that no client reads or writes meanwhile: the client has
+ * ended its I/O of the file. It does so within the batch. If that is aborted, or the process is
+ * killed, the request runs again before anything else can ask for these bytes. */
 
-/* What is mapped of [from, to) becomes zero. After ns_may_change_bytes(). */
+/* Zeroes the mapped bytes of [from, to). After ns_may_change_bytes(). */
 int ns_zero(struct ns_call *c, const struct stored_inode *i, uint64_t from, uint64_t to);
-/* The same from there to the end of its page: what was cut off may not be seen again. */
+/* The same from there to the end of its page: bytes that were cut off may not be seen again. */
 int ns_zero_tail(struct ns_call *c, const struct stored_inode *i, uint64_t from);
-/* What is mapped of what a file is going to grow over, from its end up to `size`, becomes zero: *to
- * is how far, a bounded number of extents and pages. After ns_may_change_bytes(). */
+/* Zeroes mapped bytes that a file is going to grow over, from its end up to `size`. *to: how far
+ * that went, by a bounded number of extents and pages. After ns_may_change_bytes(). */
 int ns_zero_growth(struct ns_call *c, const struct stored_inode *i, uint64_t size, uint64_t *to);
-/* What there is from a byte of a file on: *at, or NULL for a hole; *len: so many bytes at least. */
+/* The bytes of a file from an offset on: *at, or NULL for a hole; *len: so many bytes at least. */
 int ns_bytes_at(struct ns_call *c, const struct stored_inode *i, uint64_t offset,
 	const uint8_t **at, uint64_t *len);
-/* Writes to what is mapped of len bytes at offset. After ns_may_change_bytes(). */
+/* Writes to the mapped bytes of len at offset. After ns_may_change_bytes(). */
 int ns_write(struct ns_call *c, const struct stored_inode *i, uint64_t offset, const uint8_t *from,
 	uint64_t len);
-/* Gives a hole pages from fpage on, in one run, up to *end; sets *end to where it ends. NS_PARK,
- * -ENOSPC, -EIO: see above, and nothing was changed. */
+/* Gives a hole pages from fpage on, in one run, up to *end; sets *end to where the run ends.
+ * NS_PARK, -EDQUOT, -ENOSPC, -EIO: see above, and nothing was changed. */
 int ns_fill_hole(struct ns_call *c, struct stored_inode *i, uint64_t fpage, uint64_t *end);
 
-/* Mode, owners and times, and what goes with them: ns_setattr_xattrs_room() came before. The ctime
- * is now if nothing is said of it. In setattr.c. */
+/* Sets mode, owners and times, and what goes with them; ns_setattr_xattrs_room() came before.
+ * Without SET_CTIME the ctime is now. In setattr.c. */
 int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_setattr *set);
 
 /* ---- attributes that go with others, acl.c --------------------------------------------------- */
 
-/* What a new inode has of its directory's default ACL; without one, the mode less the umask. */
+/* The mode and the lists of a new inode, from its directory's default ACL. Without one: the mode
+ * less the umask. */
 struct heritage {
 	uint32_t mode;
 	size_t naccess, ndefault; /* bytes; 0: no such list */
 	uint8_t access_acl[ACL_BYTES_MAX], default_acl[ACL_BYTES_MAX];
 };
 
-/* Of an inode of this type and mode that is to be made; changes nothing. Adds to *room the store
- * pages that it may touch. */
+/* Finds the heritage of a new inode of this type and mode; changes nothing. Adds to *room the store
+ * pages that ns_heritage_put() may touch. */
 int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, struct heritage *h,
 	uint64_t *room);
-/* Between inode_init, with h->mode, and inode_add. */
+/* Called between inode_init(), with h->mode, and inode_add(). */
 int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct stored_inode *i);
 
-/* What SETATTR's valid (SET_*) does to ACL and capabilities: adds to *room what it may touch; then,
- * once the new mode is in the inode, does it. */
+/* The changes of ACL and capabilities that go with SETATTR's valid (SET_*). The first adds to *room
+ * the store pages that they may touch. The second makes them, once the new mode is in the inode. */
 int ns_setattr_xattrs_room(
 	struct ns_call *c, const struct stored_inode *i, uint32_t valid, uint64_t *room);
 int ns_setattr_xattrs(struct ns_call *c, struct stored_inode *i, uint32_t valid);

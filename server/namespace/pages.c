@@ -6,7 +6,7 @@
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
 
-/* Of one step: a tenth of a millisecond of this thread's time. */
+/* At most, in one step: a tenth of a millisecond of this thread's time. */
 enum { GROWTH_PAGES = 256, GROWTH_EXTENTS = 32 };
 
 static uint8_t *byte_of(const struct ns_call *c, const struct extent *e, uint64_t offset)
@@ -94,7 +94,7 @@ int ns_zero_tail(struct ns_call *c, const struct stored_inode *i, uint64_t from)
 	return ns_zero(c, i, from, div_round_up(from, PAGE_BYTES) << PAGE_SHIFT);
 }
 
-/* All that is mapped there may have been written to by a client that did not live to commit. */
+/* A client that died before its COMMIT may have written to any page that is mapped there. */
 int ns_zero_growth(struct ns_call *c, const struct stored_inode *i, uint64_t size, uint64_t *to)
 {
 	uint64_t at = i->attr.size, end = div_round_up(size, PAGE_BYTES), npages = GROWTH_PAGES;

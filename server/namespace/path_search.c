@@ -108,7 +108,7 @@ static int path_search_place(struct volume *v, struct path_search *p)
 	return 0;
 }
 
-/* Its name is found: on to that of the directory which has it. */
+/* The inode's name is found: goes on with the directory that has it. */
 static int ascend(struct path_search *p, uint64_t dir, const struct rpc_str *name)
 {
 	if (p->at < (size_t)name->len + 1)

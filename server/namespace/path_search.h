@@ -1,8 +1,9 @@
 /* path_search.h - the inode that a path names, and a path that names an inode: for people.
  *
- * An inode's record does not tell its names. For a directory the entries of the one above are gone
- * through, for anything else those of the whole export: a piece at a time, so that nobody waits for
- * it. Of several names any is found; one that is changed meanwhile may be missed.
+ * An inode's record does not tell its names. So the search goes through the entries of the
+ * directory above, if the inode is a directory, else through those of the whole export. It does a
+ * piece at a time, so that nobody waits for it. Of several names any is found; one that is changed
+ * meanwhile may be missed.
  *
  * THREADS  The metadata thread, outside batches.
  * ERRORS   The store failed, but for what is said.
@@ -23,11 +24,11 @@ enum { PATH_TEXT_BYTES = 4096 };
 
 struct path_search {
 	unsigned export_index;
-	uint64_t ino;          /* whose name is looked for now */
-	bool placed;           /* where is known: */
-	uint64_t dir;          /* in this directory; 0: anywhere */
-	struct store_key from; /* the entries before it were looked at */
-	size_t at;             /* in text: the end of the path, as far as it is found */
+	uint64_t ino;          /* its name is sought now */
+	bool placed;           /* dir and from are set */
+	uint64_t dir;          /* sought in this directory; 0: in all */
+	struct store_key from; /* entries before it were looked at */
+	size_t at;             /* in text: here begins the end of the path, as far as it is found */
 	char text[PATH_TEXT_BYTES];
 };
 

@@ -1,4 +1,4 @@
-/* quota.c - QUOTA: what clients reserve of an owner's quota before they accept data. */
+/* quota.c - QUOTA: clients reserve pages of an owner's quota before they accept data. */
 #include <errno.h>
 
 #include "server/namespace/ns.h"

@@ -6,11 +6,11 @@
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
 
-/* Store bytes of a small file, for the guess how many more there can be. */
+/* Store bytes of a small file, to estimate how many more there can be. */
 enum { BYTES_PER_INODE = 320 };
 
-/* "." and ".." are asked for by whoever has kept a file handle, "." of any kind of inode: it may be
- * gone meanwhile. */
+/* A client asks for "." and ".." when it has kept a file handle; "." may be of any kind of inode.
+ * The inode may be gone meanwhile. */
 static int find_child(struct ns_call *c, const struct stored_inode *dir, const struct rpc_str *name,
 	uint64_t *ino)
 {
@@ -36,7 +36,7 @@ static int find_child(struct ns_call *c, const struct stored_inode *dir, const s
 	return slot.ino ? 0 : -ENOENT;
 }
 
-/* The leases that are wanted along; child NULL: there is none. */
+/* Brings the leases that are wanted along; child NULL: there is none. */
 static int ns_read_look_at(
 	struct ns_call *c, const struct stored_inode *dir, const struct stored_inode *child)
 {

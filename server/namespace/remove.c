@@ -15,7 +15,7 @@ int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number)
 	return err ? err : inode_save(c->v, i);
 }
 
-/* Finds the name and loads what it names. */
+/* Finds the name and loads its inode. */
 static int ns_remove_find(struct ns_call *c, struct stored_inode *dir, struct dirent_slot *slot,
 	struct stored_inode *child)
 {

@@ -25,8 +25,8 @@ static int load_end(struct ns_call *c, uint64_t parent, const struct rpc_str *na
 	return err;
 }
 
-/* No path leads as deep; but who goes down step by step can, and others wait while it is climbed.
- */
+/* No path leads as deep, but going down step by step does, and other requests wait while it is
+ * climbed. */
 enum { DEPTH_MAX = 4096 };
 
 /* Is dir the directory `above`, or somewhere below it? -ELOOP: it is too deep to tell. */
@@ -47,7 +47,7 @@ static int is_within(
 	return 0;
 }
 
-/* A directory can't move below itself; where it is, it isn't. */
+/* A directory can't move below itself. Within one directory it does not. */
 static int check_loop(struct ns_call *c, const struct end *moving, const struct end *to)
 {
 	bool within = false;
@@ -123,7 +123,7 @@ static int check_unknown(struct ns_call *c, const struct end *from, const struct
 	return ns_check_unknown(c, all, to->slot.ino ? 4 : 3);
 }
 
-/* end's inode now has the other end's name and parent. */
+/* Gives end's inode the other end's name and parent. */
 static int ns_rename_move(struct ns_call *c, struct end *end, struct end *to)
 {
 	struct stored_inode *i = &end->inode;

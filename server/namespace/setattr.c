@@ -6,7 +6,7 @@
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
 
-/* What a cut may free at once: the head's extents and a few of the table's. */
+/* Extents that a cut may free at once: the head's and a few of the table's. */
 enum { CUT_EXTENTS = 40 };
 
 static int ns_setattr_set_size(struct ns_call *c, struct stored_inode *i)
@@ -17,7 +17,7 @@ static int ns_setattr_set_size(struct ns_call *c, struct stored_inode *i)
 	if (size > i->attr.size) {
 		err = ns_zero_growth(c, i, size, &size);
 	} else {
-		/* Also what was allocated beyond the end and not written. */
+		/* Also frees pages that were allocated beyond the end and not written. */
 		err = extents_cut(c->v, i, div_round_up(size, PAGE_BYTES));
 		if (!err)
 			err = ns_zero_tail(c, i, size);
@@ -41,7 +41,7 @@ static int check_size(const struct stored_inode *i, const struct rpc_setattr *re
 	return inode_is_dir(i) ? -EISDIR : -EINVAL;
 }
 
-/* Another owner has to have room for it. */
+/* A new owner's quota must have room for the file. */
 static int ns_setattr_check_owner(struct ns_call *c, const struct stored_inode *i)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
@@ -84,7 +84,7 @@ int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_seta
 	return ns_setattr_xattrs(c, i, set->valid);
 }
 
-/* What is to be done to it. */
+/* The request, with the mode computed from the inode as it is now. */
 static struct rpc_setattr ns_setattr_settle(
 	const struct stored_inode *i, const struct rpc_setattr *req)
 {

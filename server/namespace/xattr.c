@@ -1,5 +1,5 @@
 /* xattr.c - operations on extended attributes: GETXATTR, LISTXATTR, SETXATTR, REMOVEXATTR, and
- * STAGE, which brings what is too long for one message. */
+ * STAGE, which brings values that are too long for one message. */
 #include <errno.h>
 #include <linux/xattr.h>
 
@@ -24,7 +24,7 @@ static bool is_acl(const struct rpc_str *name)
 	return xattr_flag(name) & (ATTR_ACL | ATTR_DEFAULT_ACL);
 }
 
-/* -EOPNOTSUPP: of no namespace that there is. */
+/* -EOPNOTSUPP: the name is in no known namespace. */
 static int check_name(const struct rpc_str *name)
 {
 	static const char *const prefixes[] = {
@@ -39,8 +39,8 @@ static int check_name(const struct rpc_str *name)
 	return is_acl(name) ? 0 : -EOPNOTSUPP;
 }
 
-/* What may be changed of it: user attributes belong to what has data of its own, since anybody may
- * open a device or a link. */
+/* Attributes that may be changed: user attributes belong to inodes with data of their own, since
+ * anybody may open a device or a link. */
 static int check_type(const struct stored_inode *i, const struct rpc_str *name)
 {
 	bool has_data = S_ISREG(i->attr.mode) || S_ISDIR(i->attr.mode);
@@ -72,7 +72,7 @@ static uint32_t part_len(const struct ns_call *c, uint32_t total)
 	return (uint32_t)min_u64(total - c->req->getxattr.offset, wire_out_room(c->tail));
 }
 
-/* The part is in its place. */
+/* The caller has put the part in its place. */
 static void answer_part(struct ns_call *c, uint32_t total, uint64_t sum)
 {
 	struct wire_out *w = c->tail;
@@ -82,7 +82,7 @@ static void answer_part(struct ns_call *c, uint32_t total, uint64_t sum)
 	w->pos += len;
 }
 
-/* All of it, for the parts that follow this one. */
+/* Keeps the whole value, for the parts that follow this one. */
 static int ns_xattr_keep(struct ns_call *c, const struct stored_inode *i, const struct xattr *x)
 {
 	struct kept_value value = {malloc(x->len), i->attr.ino, x->sum, x->len};
@@ -168,7 +168,7 @@ int ns_listxattr(struct ns_call *c)
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* What is to become of an inode's attribute, and of its mode with it. */
+/* A change of an inode's attribute, and of its mode with it. */
 struct change {
 	struct stored_inode inode;
 	const struct rpc_str *name;
@@ -177,8 +177,8 @@ struct change {
 	const void *data;
 	uint32_t len;
 	uint32_t mode;
-	uint64_t room; /* store pages for what else goes with it ... */
-	bool has_room; /* ... have been asked for: that can be done once */
+	uint64_t room; /* store pages for other changes that go with it */
+	bool has_room; /* room was asked for: that can be done once */
 	uint8_t acl[ACL_BYTES_MAX];
 };
 
@@ -207,7 +207,7 @@ static int is_same(struct ns_call *c, const struct change *ch, bool *same)
 			   : xattr_equals(c->v, &ch->inode, &ch->there, ch->data, ch->len, same);
 }
 
-/* A list of all names can always be read. */
+/* A list of all names must always fit into a reply of listxattr(2). */
 static int check_names_len(struct ns_call *c, const struct change *ch)
 {
 	uint32_t len = 0;
@@ -257,7 +257,7 @@ static bool kills_sgid(const struct ns_call *c, const struct stored_inode *i)
 	return req->flags & SETXATTR_KILL_SGID || !rights_of_group(&req->rights, i->attr.gid);
 }
 
-/* What the lists mean is the server's to see to; flags of setxattr(2) are not for them. */
+/* The server sees to the meaning of the lists. The flags of setxattr(2) are not for them. */
 static int set_acl(struct ns_call *c, struct change *ch)
 {
 	bool is_access = xattr_flag(ch->name) == ATTR_ACL;
@@ -309,7 +309,7 @@ int ns_removexattr(struct ns_call *c)
 	struct change ch = {.removes = true};
 	int err = ns_xattr_load(c, req->ino, &req->name, &req->rights, &ch);
 
-	/* As other filesystems have it: an ACL that is not there says what the mode says. */
+	/* As in other filesystems: an ACL that is not there says what the mode says. */
 	if (err == -ENOSPC || (!err && !ch.there.exists && !is_acl(&req->name)))
 		return -ENODATA;
 	return err ? err : ns_xattr_apply(c, &ch);
@@ -366,7 +366,7 @@ int ns_setxattr(struct ns_call *c)
 	return req->stage ? set_staged(c) : ns_xattr_set(c, &ch, req->tail.data);
 }
 
-/* A session has few of them: what it leaves lying takes memory from all. */
+/* A session has few stages: those that it leaves behind take memory from all. */
 static int check_count(struct ns_call *c)
 {
 	static const char too_many[] = "too many values are on their way";
@@ -379,7 +379,7 @@ static int check_count(struct ns_call *c)
 	return -ENOSPC;
 }
 
-/* Its value is not wanted any more. */
+/* The client does not want the value any more. */
 static int drop_stage(struct ns_call *c, uint32_t there)
 {
 	int err = there ? ns_room(c, ROOM_PAGES + stage_room(there), false) : 0;
