@@ -176,7 +176,7 @@ static struct rpc_setattr attributes_of(
 	return set;
 }
 
-/* COMMIT is refused for no quota, not even a new owner's: with quotas clients set owners by
+/* A COMMIT is never refused for a quota, not even a new owner's: with quotas clients set owners by
  * SETATTR. */
 int ns_commit(struct ns_call *c)
 {

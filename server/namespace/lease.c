@@ -241,7 +241,7 @@ static int find_returned(struct ns_call *c, const struct rpc_returned *r, struct
 }
 
 /* Takes what is returned off the record. A session with a lease needs no pin, but of an inode
- * without a name, which others would free: so the pin stays with the lease. True: the record was
+ * without a name: others would free that. So the pin stays with the lease. True: the record was
  * pinned, and is no more. */
 static bool reduce(struct lease_record *own, const struct rpc_returned *r)
 {
@@ -345,7 +345,7 @@ int ns_return_leases(struct ns_call *c)
 
 /* ---- LEASE ----------------------------------------------------------------------------------- */
 
-/* The leases that others wait for that came before: this request must not make them wait longer. */
+/* The leases that earlier requests of others wait for: this one must not make them wait longer. */
 static uint8_t ns_lease_wanted(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct meta_ctx *ctx = c->ctx;

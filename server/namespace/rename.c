@@ -25,8 +25,8 @@ static int load_end(struct ns_call *c, uint64_t parent, const struct rpc_str *na
 	return err;
 }
 
-/* No path leads as deep, but going down step by step does, and other requests wait while it is
- * climbed. */
+/* No path is as long. But a process that goes down step by step gets as deep, and other requests
+ * wait while the server climbs up. */
 enum { DEPTH_MAX = 4096 };
 
 /* Is dir the directory `above`, or somewhere below it? -ELOOP: it is too deep to tell. */
@@ -47,7 +47,7 @@ static int is_within(
 	return 0;
 }
 
-/* A directory can't move below itself. Within one directory it does not. */
+/* A directory can't move below itself. A move within one directory needs no check. */
 static int check_loop(struct ns_call *c, const struct end *moving, const struct end *to)
 {
 	bool within = false;

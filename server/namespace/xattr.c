@@ -207,7 +207,7 @@ static int is_same(struct ns_call *c, const struct change *ch, bool *same)
 			   : xattr_equals(c->v, &ch->inode, &ch->there, ch->data, ch->len, same);
 }
 
-/* A list of all names must always fit into a reply of listxattr(2). */
+/* The list of all names must stay short enough for listxattr(2). */
 static int check_names_len(struct ns_call *c, const struct change *ch)
 {
 	uint32_t len = 0;
