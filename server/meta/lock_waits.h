@@ -6,16 +6,16 @@
  * Waits are in memory only: clients send theirs again to a server that was started anew. A wait
  * holds up nobody but its owner.
  *
- * A later wait for the same is behind an earlier one, but not for long: for LOCK_PATIENCE_MS from
- * when it came, or from when the earlier one was told to come. So a client that comes again and
- * again does not keep others out, and nobody waits for one that does not come. An order that nobody
- * asked for never makes two wait for each other. A LOCK that doesn't wait is behind nobody: it is
- * refused only for locks that others have. An owner with record locks of the inode is behind
- * nobody, either: the earlier ones may be waiting for it.
+ * A later wait for the same is behind an earlier one, but not for long. That ends LOCK_PATIENCE_MS
+ * after it came, or after the earlier one was told to come. So a client that comes again and again
+ * does not keep others out, and nobody waits for one that does not come. An order that nobody asked
+ * for never makes two wait for each other. A LOCK that doesn't wait is behind nobody: it is refused
+ * only for locks that others have. An owner with record locks of the inode is behind nobody,
+ * either: the earlier ones may be waiting for it.
  *
- * The last step that closes a circle finds it: a wait that begins or comes again, or a lock that
- * goes to an owner that also waits, as threads of one process may. The waits of that owner then
- * come again, and one of them is refused.
+ * The last step that closes a circle finds it. That is a wait that begins or comes again, or a lock
+ * that goes to an owner that also waits, as threads of one process may. The waits of that owner
+ * then come again, and one of them is refused.
  *
  * Changes here stay even if their batch is aborted: its requests are run again then. A wait that is
  * no longer needed tells its session in vain.

@@ -100,7 +100,7 @@ struct meta_ctx {
 	uint32_t lease_limit; /* leases that the session may keep */
 	uint32_t lock_limit;  /* locks that it may have */
 	int64_t now;          /* ns, the server's clock: one value a batch */
-	/* wanted: the leases of an inode (lease_bit()) that others wait for that came before.
+	/* wanted: the leases of an inode (lease_bit()) that earlier requests of others wait for.
 	 * restless: whether a lease that is not needed had better not be given, since it would soon
 	 * be recalled. NULL: none and no. */
 	uint8_t (*wanted)(const void *asker, uint64_t ino);

@@ -117,8 +117,8 @@ int meta_drain_session(struct meta *m, bool *more);
 
 /* reclaim.c */
 bool meta_has_reclaim(const struct meta *m);
-/* Whether a request may wait for this part of reclaiming: it has not just failed, and the store has
- * room for it, or has changed since it had none. */
+/* Whether a request may wait for this part of reclaiming. The part has not just failed. The store
+ * has room for it, or has changed since it had none. */
 bool meta_may_reclaim(const struct meta *m, const struct retry *retry);
 
 #endif
