@@ -1,7 +1,7 @@
 /* store.h - the server's records in LMDB: tables of small keys, one write transaction a batch.
  *
- * A transaction must never run out of the store's pages half way, since there are no nested ones:
- * an operation asks store_room() for its worst case before its first change.
+ * There are no nested transactions, so one must never run out of the store's pages half way. An
+ * operation asks store_room() for its worst case before its first change.
  *
  * OWNERSHIP  Values that are found point into the map. They are valid until the next change or the
  *            end of the transaction.

@@ -44,7 +44,7 @@ static uint64_t pages_in_use(struct store *s)
 	return n;
 }
 
-/* Pages that the last transaction freed may only be taken by the one after the next: until then a
+/* Pages that the last transaction freed may only be taken by the one after the next. Until then a
  * crash in the next one falls back to them. Pages that a view reads are not reused, either. The
  * list's records are {count, pages...} under the number of the transaction. */
 static int count_limbo(MDB_cursor *c, size_t oldest, uint64_t max_records, uint64_t *n)

@@ -1,13 +1,13 @@
 /* store_verify.h - checks that the store's file is whole, before LMDB opens it.
  *
  * LMDB trusts its file: where a page was overwritten it reads and writes out of bounds. So every
- * page that it could reach is checked first against the format of LMDB 0.9: both meta pages, every
- * tree with its pages, nodes, keys and counts, and the list of free pages. Each page must be in
- * exactly one place. Then every record is checked against its sum, and the superblock for its
- * version.
+ * page that it could reach is checked first against the format of LMDB 0.9. That is both meta
+ * pages, every tree with its pages, nodes, keys and counts, and the list of free pages. Each page
+ * must be in exactly one place. Then every record is checked against its sum, and the superblock
+ * for its version.
  *
- * Some damage looks like a start or commit that was killed, and is taken for one: an older meta
- * page with any trees, the newer one turned back by exactly two transactions.
+ * Some damage looks like a start or commit that was killed, and is taken for one. That is an older
+ * meta page with any trees, or a newer one turned back by exactly two transactions.
  *
  * COST       One look at each page in use; memory of a bit a page.
  * THREADS    Any. Nobody may have the store open.
