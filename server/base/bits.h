@@ -1,6 +1,6 @@
 /* bits.h - one bit a page.
  *
- * OWNERSHIP  bits_new()'s are the caller's to free().
+ * OWNERSHIP  The caller frees what bits_new() returns with free().
  * THREADS    The caller's.
  */
 #ifndef RMEMFS_SERVER_BASE_BITS_H
@@ -19,7 +19,7 @@ static inline size_t bits_bytes(uint64_t n)
 	return (size_t)(n / BITS_WORD + 1) * sizeof(uint64_t);
 }
 
-/* None is set; NULL: no memory. */
+/* All bits are clear. NULL: no memory. */
 static inline uint64_t *bits_new(uint64_t n)
 {
 	return calloc(1, bits_bytes(n));

@@ -72,7 +72,7 @@ int numa_node_of(const struct transport_address *address)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What is free, and what files on disks have in the page cache. */
+/* Free memory, and the page cache of files on disks. */
 uint64_t numa_node_available(int node)
 {
 	uint64_t kib, sum = 0;

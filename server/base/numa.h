@@ -1,7 +1,7 @@
-/* numa.h - on which of this machine's NUMA nodes memory comes to lie.
+/* numa.h - chooses the NUMA node of this machine on which memory lies.
  *
- * Memory far from the RDMA device is reached across the link between the nodes, which is slower and
- * may become the limit. Where a page lies is decided when it is first touched.
+ * The RDMA device reaches memory of another node across the link between the nodes. That is slower,
+ * and the link may become the limit. The kernel decides where a page lies when it is first touched.
  *
  * THREADS    Any.
  */
@@ -18,17 +18,17 @@ enum { NUMA_NODE_MAX = 1023 };
 
 struct numa_place {
 	int node;  /* -1: anywhere */
-	bool only; /* there and nowhere else; else there for as long as it has memory */
+	bool only; /* true: on this node only; false: on others, too, when its memory is full */
 };
 
 bool numa_node_exists(unsigned node);
-/* Of the device that has this address; -1: not known, or the machine has but one node. */
+/* The node of the device that has this address. -1: not known, or the machine has but one node. */
 int numa_node_of(const struct transport_address *address);
-/* Bytes that may still be had there; UINT64_MAX where it can't be told. */
+/* Bytes that can still be allocated on the node; UINT64_MAX: not known. */
 uint64_t numa_node_available(int node);
 
-/* For pages of a mapping that nobody has touched yet; others stay where they are. A shared file's
- * pages are placed so whoever touches them. 0 or -errno. */
+/* Places pages of a mapping that nobody has touched yet; other pages stay where they are. For a
+ * shared file this holds whichever process touches the page. 0 or -errno. */
 int numa_place_memory(void *addr, uint64_t len, const struct numa_place *place);
 
 #endif

@@ -9,11 +9,11 @@
 
 #include "common/base/log.h"
 
-/* Region workers log, too. */
+/* With a lock, since the workers of regions.c log, too. */
 static struct {
 	pthread_mutex_t lock;
 	char why[1024]; /* empty: nothing has failed */
-	bool followed;  /* by other lines */
+	bool followed;  /* the log has later lines */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void see_line(enum log_level level, const char *text)
@@ -44,7 +44,7 @@ enum server_status refusal_status(int err)
 	case EEXIST:
 	case ELOOP:
 	case ENAMETOOLONG:
-	case EFBIG: /* more than there is, by the plan; a moment's ENOSPC and ENOMEM pass */
+	case EFBIG: /* more than exists, by the plan. ENOSPC and ENOMEM of a moment may pass */
 	case EROFS:
 	case EXDEV:
 	case EBADMSG:
@@ -65,7 +65,7 @@ void refusal_tell_systemd(int err, const char *why)
 enum server_status refusal_end(int err)
 {
 	log_set_watcher(NULL);
-	if (!err || err == -EINTR) /* told to end */
+	if (!err || err == -EINTR) /* asked to end */
 		return SERVER_DONE;
 	if (!seen.why[0])
 		log_error("the start failed: %s", errno_text(err));

@@ -1,5 +1,5 @@
-/* retry.h - work in the background that has failed rests, longer each time: what is damaged stays
- * so.
+/* retry.h - background work that has failed rests, longer after each failure: a damaged record
+ * stays damaged.
  *
  * THREADS  The owner's.
  */
@@ -14,10 +14,10 @@ enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 64000 };
 
 struct retry {
 	int64_t until_ms;
-	int64_t ms; /* how long the last one was meant to be; 0: all is well */
+	int64_t ms; /* how long the last rest was to be; 0: no failure */
 };
 
-/* Notes the result of some of the work, and returns it. */
+/* Notes the result of a piece of the work, and returns it. */
 static inline int retry_note(struct retry *retry, int err)
 {
 	if (!err) {
@@ -36,7 +36,7 @@ static inline bool retry_is_due(const struct retry *retry)
 	return !retry->ms || now_ms() >= retry->until_ms;
 }
 
-/* There is new work, which may be whole. */
+/* There is new work, which may be undamaged: the rest ends. */
 static inline void retry_now(struct retry *retry)
 {
 	retry->until_ms = 0;
