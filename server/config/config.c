@@ -22,10 +22,10 @@ enum { REGIONS_MAX = UINT16_MAX };
 #define METADATA_AUTO   (64 * MIB)
 #define METADATA_SHARE  16
 
-/* Below it are the set's, the export's and the files' names. */
+/* Room for the names of the set, the export and the files, which come below it. */
 enum { SNAPSHOT_DIR_MAX = 900 };
 
-/* The root, and something in it. */
+/* The root, and one inode in it. */
 enum { INODES_MIN = 2 };
 
 static const struct word huge_pages_words[] = {
@@ -35,7 +35,7 @@ static const struct word huge_pages_words[] = {
 	{0},
 };
 
-/* Names become parts of file names and of SOURCE operands. */
+/* Export names become parts of file names and of SOURCE operands. */
 static const char *check_export_name(const char *name)
 {
 	if (name[strspn(name,
@@ -87,7 +87,8 @@ const struct conf_key server_config_keys[] = {
 	{0},
 };
 
-/* What this file has not, and client.conf has: tests/docs.sh holds it against that one. */
+/* Keys that this file does not have and client.conf has. tests/docs.sh compares them with that
+ * one. */
 static const char *const client_names[] = {
 	"transport",
 	"port",
@@ -176,7 +177,7 @@ int server_config_set(struct server_config *config, const char *option, const ch
 	return err;
 }
 
-/* NAME:SIZE; the last colon counts, as the text for a wrong name is then about the name. */
+/* NAME:SIZE. The last colon counts: then the text about a wrong name is about the name. */
 static int add_export(struct server_config *config, const char *name_size, char *why, size_t whylen)
 {
 	static const char option[] = "--export";
@@ -229,7 +230,7 @@ int server_config_set_listen(struct server_config *config, const char *const *ad
 
 /* ---- all of it together ---------------------------------------------------------------------- */
 
-/* One export in memory, for root and the server's user on this machine only. */
+/* The default: one export in memory, for root and the server's user on this machine only. */
 static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 {
 	static const char *const export = "default:1GiB";
@@ -249,7 +250,7 @@ static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 	return err;
 }
 
-/* About an element of a list; line 0: the command line's. */
+/* For an element of a list; line 0: it is from the command line. */
 __attribute__((format(printf, 6, 7))) static int refuse_element(const struct server_config *config,
 	const char *key, unsigned line, char *why, size_t whylen, const char *format, ...)
 {
@@ -338,7 +339,7 @@ static int resolve_address(struct server_config *config, size_t i, struct transp
 	return err;
 }
 
-/* Sockets of this machine come last: who finds one there finds the whole server ready. */
+/* Sockets of this machine come last: a client that finds one finds the whole server ready. */
 static int resolve_addresses(struct server_config *config, char *why, size_t whylen)
 {
 	size_t n = config->listen.n, front = 0, back = n;
@@ -372,7 +373,7 @@ static bool is_below(const char *path, const char *dir)
 	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* What is kept in the memory directory is lost with it. */
+/* Snapshots in the memory directory would be lost with it. */
 static int check_snapshots(const struct server_config *config, char *why, size_t whylen)
 {
 	if (is_below(config->snapshot_dir, config->memory_dir)) {
@@ -385,7 +386,7 @@ static int check_snapshots(const struct server_config *config, char *why, size_t
 	return 0;
 }
 
-/* Of several devices the first one counts. */
+/* If there are several devices, the first one counts. */
 static int settle_numa(struct server_config *config, char *why, size_t whylen)
 {
 	bool only = config->numa_node != NUMA_AUTO;

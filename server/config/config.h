@@ -1,6 +1,7 @@
-/* config.h - what the server is told: its configuration file, and the command line over it.
+/* config.h - the server's settings: its configuration file, and the command line, which overrides
+ * it.
  *
- * OWNERSHIP  server_config_fini() frees what the others stored.
+ * OWNERSHIP  server_config_fini() frees what the other functions stored.
  * ERRORS     0 or -errno with a line in why.
  */
 #ifndef RMEMFS_SERVER_CONFIG_CONFIG_H
@@ -22,9 +23,9 @@ enum huge_pages { HUGE_PAGES_NEVER, HUGE_PAGES_ADVISE, HUGE_PAGES_ALWAYS };
 struct export_config {
 	char *name;
 	uint64_t size;              /* bytes of data: whole pages */
-	uint64_t inodes;            /* at most; 0: as many as fit */
+	uint64_t inodes;            /* limit; 0: as many as fit */
 	struct conf_groups quotas;  /* struct quota_config */
-	struct quota_limit *limits; /* [quotas.n]; server_config_finish() */
+	struct quota_limit *limits; /* [quotas.n]; set by server_config_finish() */
 };
 
 struct server_config {
@@ -38,21 +39,22 @@ struct server_config {
 	uint64_t io_threads;
 	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
 	enum huge_pages huge_pages;
-	uint64_t numa_node;     /* NUMA_AUTO: the RDMA device's */
-	struct numa_place numa; /* server_config_finish() */
+	uint64_t numa_node;     /* NUMA_AUTO: the node of the RDMA device */
+	struct numa_place numa; /* set by server_config_finish() */
 	char *snapshot_dir;
 	bool snapshot_on_stop, restore_on_start;
 	enum log_level log_level;
 
-	const char *check;                   /* the directory of --check, or NULL; borrowed */
-	struct conf_strings restore;         /* --restore: snapshots' directories; in no file */
-	const char *path;                    /* what server_config_read() read; borrowed; or NULL */
-	struct transport_address *addresses; /* [listen.n]; sockets last; server_config_finish() */
+	const char *check;           /* the directory of --check, or NULL; borrowed */
+	struct conf_strings restore; /* --restore: snapshots' directories; no key of the file */
+	const char *path; /* the file that server_config_read() read; borrowed; or NULL */
+	/* [listen.n]; set by server_config_finish(), which puts sockets last. */
+	struct transport_address *addresses;
 };
 
 #define NUMA_AUTO UINT64_MAX
 
-/* The file's keys. */
+/* The keys of the file. */
 extern const struct conf_key server_config_keys[];
 
 void server_config_init(struct server_config *config);
@@ -60,16 +62,16 @@ void server_config_fini(struct server_config *config);
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen);
 
-/* For the command line, over what the file named; reasons name the option: "--listen: ...". */
+/* For the command line, which overrides the file. Reasons name the option: "--listen: ...". */
 int server_config_set_exports(struct server_config *config, const char *const *names_sizes,
 	size_t n, char *why, size_t whylen);
 int server_config_set_listen(struct server_config *config, const char *const *addresses, size_t n,
 	char *why, size_t whylen);
-/* option is the one that text was given by, key its name in the file. */
+/* option: the option that gave the text. key: its name in the file. */
 int server_config_set(struct server_config *config, const char *option, const char *key,
 	const char *text, char *why, size_t whylen);
 
-/* Fills in what was not named, and checks all of it together. Resolves addresses. */
+/* Fills in the defaults, and checks everything together. Resolves addresses. */
 int server_config_finish(struct server_config *config, char *why, size_t whylen);
 
 static inline const struct export_config *server_config_export(
@@ -78,7 +80,7 @@ static inline const struct export_config *server_config_export(
 	return (const struct export_config *)config->exports.v + i;
 }
 
-/* Bytes of the store. */
+/* The size of the store, in bytes. */
 uint64_t server_config_store_bytes(const struct server_config *config);
 
 #endif

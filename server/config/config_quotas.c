@@ -22,7 +22,7 @@ const struct conf_key config_quotas_keys[] = {
 	{0},
 };
 
-/* Where an element stands. */
+/* The place of an element, for a complaint. */
 struct at {
 	const char *path;
 	unsigned line;
@@ -43,7 +43,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	return -EINVAL;
 }
 
-/* Digits and nothing else: names of users may begin with some. */
+/* Digits only: names of users may begin with some. */
 static bool parse_id(const char *text, uint32_t *id)
 {
 	size_t len = strlen(text);

@@ -19,8 +19,8 @@ struct quota_config {
 
 extern const struct conf_key config_quotas_keys[];
 
-/* Makes limits of them, malloced: names become numbers by this machine's users and groups. path is
- * the file's. */
+/* Turns the elements into limits, which the caller frees. Names become numbers by this machine's
+ * users and groups. path: of the configuration file. */
 int config_quotas_resolve(const struct conf_groups *quotas, const char *path,
 	struct quota_limit **limits, char *why, size_t whylen);
 

@@ -1,4 +1,4 @@
-/* options.c - flags of rmemfs-server; what they name replaces the file's. */
+/* options.c - the options of rmemfs-server; they override the configuration file. */
 #include "server/config/options.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static const char help[] =
 	"repeated; give the others once. --export and --listen replace all exports and addresses\n"
 	"of the configuration.\n";
 
-/* What the command line names is applied after the file has been read. */
+/* The options, kept until the file has been read; then they are applied. */
 struct arguments {
 	const char *config_path, *memory_dir, *log_level;
 	const char **exports, **listen;
@@ -98,7 +98,7 @@ static enum options_result take_once(const char **value, const char *option)
 	return OPTIONS_RUN;
 }
 
-/* That it was asked for decides on the exit status, whatever is wrong with it. */
+/* If --check was given, it decides the exit status, even if its value is wrong. */
 static enum options_result take_check(struct arguments *args)
 {
 	enum options_result result = take_once(&args->check, "--check");
@@ -167,20 +167,20 @@ static enum options_result read_arguments(int argc, char **argv, struct argument
 static int read_file(
 	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
 {
-	/* The usual file need not be there. */
+	/* The default file may be missing. */
 	if (!args->config_path && access(SERVER_CONFIG_PATH, F_OK) != 0 && errno == ENOENT)
 		return 0;
 	return server_config_read(
 		config, args->config_path ? args->config_path : SERVER_CONFIG_PATH, why, whylen);
 }
 
-/* What would be served, for whoever finds out here that another file was meant. */
+/* Shows what would be served, so that a user notices when another file was meant. */
 static void print_config(const struct server_config *config)
 {
 	char data[32], store[32];
 	uint64_t bytes = 0;
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* in order with what goes to standard error */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the order with lines on standard error */
 	for (size_t i = 0; i < config->exports.n; i++)
 		bytes += server_config_export(config, i)->size;
 	size_format(bytes, data, sizeof(data));
@@ -214,7 +214,7 @@ static int server_options_apply(
 	return err;
 }
 
-/* What a directory holds does not depend on what is configured. */
+/* The contents of a directory do not depend on the configuration. */
 static enum options_result check_alone(const struct arguments *args)
 {
 	if (args->config_path || args->memory_dir || args->log_level || args->nexports ||
