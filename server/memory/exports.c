@@ -11,7 +11,7 @@
 #include "server/memory/memory_room.h"
 #include "server/base/resize.h"
 
-/* ---- what is there already ------------------------------------------------------------------- */
+/* ---- files that exist ------------------------------------------------------------------------ */
 
 void exports_region_path(
 	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i)
@@ -19,8 +19,8 @@ void exports_region_path(
 	snprintf(buf, len, "%s/%s.%04u", dir->regions, name, i);
 }
 
-/* Bytes of one region file; 0: not there, or not given its length before a start was killed, or of
- * no use. */
+/* Bytes of one region file. 0: it is missing, its contents are not kept, or a start was killed
+ * before it set the length. */
 static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_t i)
 {
 	char path[1400];
@@ -32,7 +32,7 @@ static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Bytes of all regions that are there, from the first on without a gap. */
+/* Bytes of all region files that exist, from the first on without a gap. */
 static uint64_t existing_bytes(const struct memdir *dir, const char *name)
 {
 	uint64_t sum = 0, bytes;
@@ -42,8 +42,8 @@ static uint64_t existing_bytes(const struct memdir *dir, const char *name)
 	return sum;
 }
 
-/* Whether each region that is wanted and there has the length that is planned; *misfit: the first
- * one that has not. */
+/* Whether each region file that is needed and exists has the planned length; *misfit: the first
+ * that has not. */
 static bool existing_fit(const struct memdir *dir, const struct export_config *ec, uint64_t planned,
 	uint32_t *misfit)
 {
@@ -73,7 +73,7 @@ static int refuse_size(const struct memdir *dir, const struct export_config *con
 	return -EINVAL;
 }
 
-/* More than clients reach. */
+/* Clients can't reach that many regions. */
 static int refuse_count(const struct export_config *config, uint64_t planned, bool exists)
 {
 	char want[32], unit[32], most[32], needed[32];
@@ -96,8 +96,8 @@ static int refuse_count(const struct export_config *config, uint64_t planned, bo
 	return -EINVAL;
 }
 
-/* The regions of an export keep the size that they were made with, whatever region_size says now.
- * A start that was killed may have left fewer than all; then the rest is made. */
+/* The regions of an export keep the size that they were made with, whatever region_size says now. A
+ * start that was killed may have left only some of them; then this start makes the others. */
 static int plan_export(const struct server_config *config, const struct memdir *dir,
 	const struct export_config *ec, struct export *export)
 {
@@ -126,7 +126,7 @@ static int plan_export(const struct server_config *config, const struct memdir *
 	return 0;
 }
 
-/* ---- made ------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static void plan_regions(struct exports *exports, const struct memdir *dir, struct export *export)
 {
@@ -143,7 +143,7 @@ static void plan_regions(struct exports *exports, const struct memdir *dir, stru
 	}
 }
 
-/* Files behind the last region: as long as they go on where the one before ends. */
+/* Files behind the last region, as long as each begins where the one before ends. */
 static int plan_surplus(const struct memdir *dir, struct export *export)
 {
 	uint64_t whole = export->region_pages * PAGE_BYTES, bytes = whole;
@@ -241,7 +241,7 @@ static void close_surplus(struct export *export)
 	export->nsurplus = 0;
 }
 
-/* A node that is full has the kernel kill processes for what is bound to it. */
+/* When a node is full, the kernel kills processes for memory that is bound to it. */
 static int check_node(const struct server_config *config, uint64_t missing)
 {
 	char want[32], have[32];
@@ -260,7 +260,7 @@ static int check_node(const struct server_config *config, uint64_t missing)
 	return -ENOMEM;
 }
 
-/* The store never gets smaller. */
+/* The store never shrinks. */
 static uint64_t store_bytes_missing(const struct server_config *config, const struct memdir *dir)
 {
 	uint64_t bytes = server_config_store_bytes(config), have = 0;
@@ -275,7 +275,8 @@ static uint64_t store_bytes_missing(const struct server_config *config, const st
 	return bytes - min_u64(have, bytes);
 }
 
-/* The store comes last, and a start that has no room for it would have filled the rest in vain. */
+/* The store is made last. Without this check, a start without room for it would fill the regions in
+ * vain. */
 static int check_store_room(
 	const struct server_config *config, const struct memdir *dir, uint64_t regions)
 {
@@ -293,7 +294,7 @@ static int check_room(
 	const struct exports *exports, const struct server_config *config, const struct memdir *dir)
 {
 	uint64_t missing = bytes_missing(exports);
-	/* Huge pages that were set aside are no free memory. */
+	/* Reserved huge pages do not count as free memory. */
 	bool huge = dir->regions_block != PAGE_BYTES;
 	char what[64];
 	int err;
@@ -329,7 +330,7 @@ int exports_new(const struct server_config *config, const struct memdir *dir, st
 
 	if (err)
 		goto err_delete;
-	/* hugetlbfs has no other pages than huge ones. */
+	/* hugetlbfs has only huge pages. */
 	huge = dir->regions_block == PAGE_BYTES ? config->huge_pages : HUGE_PAGES_NEVER;
 	err = regions_prepare(exports->regions, exports->nregions, huge, &config->numa);
 	for (unsigned i = 0; !err && i < exports->n; i++)
@@ -375,7 +376,7 @@ void exports_discard_new(struct exports *exports)
 
 /* ---- files without a region ------------------------------------------------------------------ */
 
-/* Whether it is the name of a region's file that the export does not have. */
+/* Whether it is the name of a region file that the export does not have. */
 static bool is_surplus(const struct export *export, const char *file)
 {
 	size_t len = strlen(export->name);

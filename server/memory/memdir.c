@@ -1,4 +1,4 @@
-/* memdir.c - the memory directory is made or taken over. */
+/* memdir.c - makes the memory directory or takes it over. */
 #include "server/memory/memdir.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ enum {
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-/* As it stands in the lock's file. */
+/* The process id in the lock's file. */
 static void read_holder(int fd, char *holder, size_t len)
 {
 	ssize_t n = read(fd, holder, len - 1);
@@ -80,7 +80,7 @@ static int start_empty(struct memdir *dir)
 	return err;
 }
 
-/* Files without length are what is left of a first start that was killed. */
+/* A first start that was killed leaves files of length 0. */
 static bool has_bytes(const char *path)
 {
 	DIR *d = opendir(path);
@@ -97,7 +97,8 @@ static bool has_bytes(const char *path)
 	return found;
 }
 
-/* Regions without a store hold what nobody can name: its pages would pass for zeros. */
+/* Without a store nobody can tell what regions hold. A new store would take their pages for
+ * zeros. */
 static int judge_store(struct memdir *dir)
 {
 	char path[1200];
@@ -121,7 +122,7 @@ static bool is_boot_id(const char *text)
 	       strspn(text, "0123456789abcdef-") == BOOT_ID_DIGITS;
 }
 
-/* Finds out what is there, and changes nothing. current: this boot's id. */
+/* Finds out what the directory holds, and changes nothing. current: this boot's id. */
 static int judge(struct memdir *dir, char current[BOOT_ID_BYTES])
 {
 	char path[1200], stored[BOOT_ID_BYTES] = "";
@@ -148,7 +149,7 @@ static int judge(struct memdir *dir, char current[BOOT_ID_BYTES])
 	return 0;
 }
 
-/* What is there is of use, or it is emptied and of this boot. */
+/* Afterwards the directory holds a usable store, or it is empty and marked with this boot's id. */
 static int take_over(struct memdir *dir)
 {
 	char path[1200], current[BOOT_ID_BYTES];
@@ -326,14 +327,14 @@ int memdir_open(const char *path, struct memdir *dir)
 	return err;
 }
 
-/* ---- looked at ------------------------------------------------------------------------------- */
+/* ---- inspecting ------------------------------------------------------------------------------ */
 
 static int first_of(int err, int later)
 {
 	return err ? err : later;
 }
 
-/* The start would make it. */
+/* For a directory that is missing: whether a start could make it. */
 static int look_above(const char *path)
 {
 	autofree char *copy = strdup(path);
@@ -347,7 +348,7 @@ static int look_above(const char *path)
 	return memdir_files_check_filesystem(above, false, &block);
 }
 
-/* A part of the directory, which need not be there yet. */
+/* A subdirectory, which may be missing. */
 static int look_at_part(const char *path, bool huge_ok, uint64_t *block)
 {
 	int err;
@@ -361,7 +362,7 @@ static int look_at_part(const char *path, bool huge_ok, uint64_t *block)
 	return err;
 }
 
-/* Nothing that holds the lock is disturbed by this. */
+/* Does not disturb the server that holds the lock. */
 static int look_at_lock(struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT])
 {
 	char path[1200];
@@ -395,7 +396,7 @@ int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_
 	err = memdir_files_check_directory(dir->path);
 	if (!err)
 		err = memdir_files_check_filesystem(dir->path, false, &block);
-	/* Of somebody else's nothing more is to be said. */
+	/* If it is another user's, nothing more can be said. */
 	if (err)
 		return err;
 	err = look_at_part(dir->regions, true, &dir->regions_block);
@@ -409,7 +410,7 @@ int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_
 
 void memdir_warn_of_logout(const struct memdir *dir)
 {
-	/* Users below it are the system's, which logind leaves alone; so it does root. */
+	/* logind leaves root and the system users alone, whose ids are lower. */
 	enum { LOGIN_UID_MIN = 1000, NOBODY_UID = 65534 };
 	uid_t uid = geteuid();
 	autofree char *real = realpath(dir->path, NULL);
@@ -426,7 +427,7 @@ void memdir_warn_of_logout(const struct memdir *dir)
 
 /* ---- for checks ------------------------------------------------------------------------------ */
 
-/* A first start makes the lock, regions/, and then store/; it may have been killed between. */
+/* A first start makes the lock, regions/, and then store/; it may have been killed between them. */
 static bool is_foreign(const struct memdir *dir)
 {
 	struct dirent *entry;

@@ -1,15 +1,16 @@
-/* memdir.h - the memory directory: where the regions and the store live, one server at a time.
+/* memdir.h - the memory directory: where the regions and the store live, for one server at a time.
  *
  *     DIR/lock            held by flock(2) for as long as the process lives
- *     DIR/boot_id         the machine's boot that what is here belongs to
- *     DIR/store_id        the store that the regions belong to, once it has been served
+ *     DIR/boot_id         the machine's boot to which the contents belong
+ *     DIR/store_id        the store to which the regions belong, once it has been served
  *     DIR/regions/        on tmpfs or hugetlbfs
  *     DIR/store/          on tmpfs
  *     DIR/peers/          see peers.h
  *     DIR/restoring       while a snapshot is being restored
  *
- * The lock is taken before any device is opened and never given up: at exit the kernel closes files
- * newest first, so a successor that gets the lock meets no queue pair of ours any more.
+ * The server takes the lock before it opens any device, and never gives it up. At exit the kernel
+ * closes files newest first. So when a successor gets the lock, no queue pair of this process
+ * exists any more.
  *
  * ERRORS     0 or -errno; the reason is logged.
  */
@@ -20,62 +21,63 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a start makes of what is there. */
+/* The contents that a start finds. */
 enum memdir_content {
 	MEMDIR_NEW,          /* no directory, an empty one, or one whose first start was killed */
-	MEMDIR_KEPT,         /* of this boot, with a store: it goes on with it */
-	MEMDIR_EARLIER_BOOT, /* emptied, ... */
-	MEMDIR_UNRESTORED,   /* ... as is what a start that was killed has restored in part */
+	MEMDIR_KEPT,         /* of this boot, with a store: the start goes on with it */
+	MEMDIR_EARLIER_BOOT, /* of an earlier boot: the start empties it */
+	MEMDIR_UNRESTORED,   /* a restore was killed: the start empties it, too */
 };
 
 struct memdir {
 	int lock_fd;
 	char path[1100], regions[1200], store[1200], peers[1200];
 	uint64_t regions_block;      /* the unit of allocation: page or huge page */
-	enum memdir_content content; /* as it was found */
+	enum memdir_content content; /* as the start found it */
 };
 
-/* -EAGAIN: another server has it, or a check. -EINVAL: not in memory. -EPERM: others can change it.
- * -EBADMSG: the store is gone, or it can't be told which boot all belongs to. Empties a directory
- * of another boot, and one whose first start was killed before it had a store. */
+/* Opens the directory and locks it. Empties one of another boot, and one whose first start was
+ * killed before it had a store. -EAGAIN: another server or a check has it. -EINVAL: not in memory.
+ * -EPERM: other users can change it. -EBADMSG: the store is gone, or the boot of the contents can't
+ * be told. */
 int memdir_open(const char *path, struct memdir *dir);
 
-/* What memdir_open() would find and say, and nothing is made or changed. All that is wrong is
- * logged; returns the first. Takes the lock if nobody has it, for as long as the caller does not
- * close lock_fd. holder: the process id of the server that has it, else empty: then what is there
- * is not judged. */
+/* Finds and logs what memdir_open() would, but makes and changes nothing. Logs all errors and
+ * returns the first. Takes the lock if it is free; the caller gives it up by closing lock_fd.
+ * holder: the process id of the server that has the lock; the contents are not judged then. Else
+ * empty. */
 enum { MEMDIR_HOLDER_TEXT = 32 };
 int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT]);
 
-/* Where the server runs as a login user, and the directory is in /dev/shm: a warning that logind
- * removes that user's files there at the logout. */
+/* Warns if the server runs as a login user and the directory is in /dev/shm: logind removes that
+ * user's files there at logout. */
 void memdir_warn_of_logout(const struct memdir *dir);
 
-/* Notes the store's id with the first start that serves it. -EBADMSG: the regions belong to another
+/* The first start that serves a store notes its id. -EBADMSG: the regions belong to another
  * store. */
 int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len);
 
-/* Between the two the directory holds a part of what is restored: a start that finds it so empties
+/* Between begin and end the directory holds a part of a snapshot; a start that finds it so empties
  * it. */
 int memdir_begin_restore(const struct memdir *dir);
 bool memdir_is_restoring(const struct memdir *dir);
 int memdir_end_restore(const struct memdir *dir);
 
-/* After memdir_open(), before there is a store: nothing is kept here. */
+/* After memdir_open(), before there is a store: nothing was kept. */
 bool memdir_is_new(const struct memdir *dir);
 
-/* After -EBADMSG or -EPROTONOSUPPORT of any part: a line about what can be done. */
+/* After -EBADMSG or -EPROTONOSUPPORT of any part: logs what the user can do. */
 void memdir_tell_remedy(const struct memdir *dir, int err);
 
-/* For checks, of a stopped server's directory: fills dir and takes the lock, and changes nothing.
- * -ENOENT: it is not there; -EAGAIN: a server has it; -EINVAL: it is no memory directory. */
+/* For checks of a stopped server's directory: fills dir, takes the lock, and changes nothing.
+ * -ENOENT: it is missing; -EAGAIN: a server has it; -EINVAL: it is no memory directory. */
 int memdir_inspect(const char *path, struct memdir *dir);
-/* -EBADMSG, and a line in why: the contents are of another boot, or that can't be told ... */
+/* -EBADMSG, and a line in why: the contents are of another boot, or that can't be told. */
 int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen);
-/* ... or the regions belong to another store than this. */
+/* -EBADMSG, and a line in why: the regions belong to another store. */
 int memdir_check_store_id(
 	const struct memdir *dir, const uint8_t *id, size_t len, char *why, size_t whylen);
-/* Whether a start has ever served what is here. */
+/* Whether a start has ever served the contents. */
 bool memdir_has_store_id(const struct memdir *dir);
 
 #endif

@@ -61,8 +61,8 @@ const char *memdir_files_user(uid_t uid, char text[MEMDIR_USER_TEXT])
 	return text;
 }
 
-/* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, or a
- * link to it, to read what is kept there. */
+/* Below a directory that everybody can write to, like /dev/shm, another user may have made ours
+ * first, or a link to it, to read what the server keeps there. */
 static int memdir_files_check_owner(const char *path, const struct stat *st)
 {
 	char owner[MEMDIR_USER_TEXT], us[MEMDIR_USER_TEXT];

@@ -26,7 +26,7 @@ static int refuse_room(const char *what, uint64_t bytes, uint64_t room, const ch
 	return -EFBIG;
 }
 
-/* MemAvailable, or UINT64_MAX where it can't be told. */
+/* MemAvailable; UINT64_MAX: not known. */
 static uint64_t available_memory(void)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
@@ -51,7 +51,7 @@ static uint64_t count_huge_pages(uint64_t page_bytes, const char *which)
 	return memdir_files_read_line(path, line, sizeof(line)) ? 0 : strtoull(line, NULL, 10);
 }
 
-/* Those set aside and promised to nobody, and those that the kernel may still make. */
+/* Free pages that nobody has reserved, and those that the kernel may still make. */
 static uint64_t available_huge_bytes(uint64_t page_bytes)
 {
 	uint64_t have = count_huge_pages(page_bytes, "free_hugepages") +
@@ -62,7 +62,7 @@ static uint64_t available_huge_bytes(uint64_t page_bytes)
 	return (have - min_u64(have, taken)) * page_bytes;
 }
 
-/* Of the nearest directory that is there: a start makes the others. */
+/* Looks at the nearest directory that exists: a start makes those below it. */
 static int find_filesystem(const char *path, struct statfs *fs, char *found, size_t len)
 {
 	snprintf(found, len, "%s", path);
@@ -76,7 +76,7 @@ static int find_filesystem(const char *path, struct statfs *fs, char *found, siz
 	return 0;
 }
 
-/* Whether both are on, or will be made on, one filesystem. */
+/* Whether both are on one filesystem, or will be. */
 static bool is_beside(const char *path, const char *other)
 {
 	char found[1200];
@@ -106,7 +106,7 @@ int memory_room_check(
 	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 	if (before && is_beside(path, other))
 		room -= min_u64(room, before);
-	/* A tmpfs without a size limit reports no blocks at all. */
+	/* A tmpfs without a size limit reports no blocks. */
 	if (fs.f_blocks && bytes > room)
 		return refuse_room(what, bytes, room, path);
 	if ((unsigned long)fs.f_type == HUGETLBFS_MAGIC) {

@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-/* Whether there is room for bytes more in a directory, and in the machine, beside so many that are
- * to be taken before in another one; -EFBIG names needed and free. what: "the regions of 2
- * exports". */
+/* Whether a directory and the machine have room for bytes more, after the start has taken `before`
+ * bytes in the directory other. -EFBIG: the log has the bytes needed and free. For example, what is
+ * "the regions of 2 exports". */
 int memory_room_check(
 	const char *path, uint64_t bytes, const char *other, uint64_t before, const char *what);
 

@@ -1,7 +1,7 @@
 /* regions.c - the memory itself.
  *
- * THREADS  for_all() starts workers that take the next region until none is left or one failed, and
- *          waits for them. What they share is struct crew; the caller owns everything else.
+ * THREADS  for_all() starts workers and waits for them. Each takes the next region until none is
+ *          left or one failed. They share struct crew; the caller owns everything else.
  */
 #include "server/memory/regions.h"
 
@@ -36,10 +36,10 @@ struct crew {
 	const struct region_file *files;
 	uint32_t n;
 	atomic_uint next, done;
-	atomic_int err;           /* the first failure stops all */
+	atomic_int err;           /* the first failure stops all workers */
 	atomic_llong progress_ms; /* when the next line is due */
 
-	/* For the work. */
+	/* For work(). */
 	struct region_file *prepare;
 	enum huge_pages huge;
 	const struct numa_place *numa;
@@ -83,7 +83,7 @@ static int for_all(struct crew *crew)
 	unsigned started = 0;
 
 	atomic_store(&crew->progress_ms, now_ms() + PROGRESS_MS);
-	/* The caller works too: so it goes on, if slower, where no thread can be had. */
+	/* The caller works, too. So the start goes on, more slowly, if no thread can be had. */
 	while (started + 1 < wanted && pthread_create(&threads[started], NULL, crew_run, crew) == 0)
 		started++;
 	crew_run(crew);
@@ -103,7 +103,7 @@ static int regions_fail(const struct region_file *file, const char *doing, int e
 	return err;
 }
 
-/* Length 0 is what a start that was killed leaves before it gave the file its length. */
+/* A start that was killed before it set the length leaves a file of length 0. */
 static int open_file(struct region_file *file)
 {
 	struct stat st;
@@ -122,7 +122,7 @@ static int open_file(struct region_file *file)
 	return 0;
 }
 
-/* Where it is not asked for it is not worth a start. */
+/* Placing that the user did not ask for may fail: the start goes on. */
 static int place_file(const struct region_file *file, const struct numa_place *numa)
 {
 	static struct log_ratelimit limit;
@@ -143,8 +143,8 @@ static int map_all(struct region_file *file)
 	return err ? regions_fail(file, "map", err) : 0;
 }
 
-/* Of each huge page a small one has to be there, or the kernel leaves a hole; the rest costs one
- * zeroing and no fault. What is there already is copied. */
+/* Each huge page needs one small page that exists, or the kernel leaves a hole. The rest of it
+ * costs one zeroing and no fault. The kernel copies pages that exist. */
 static int collapse_part(uint8_t *addr, uint64_t len)
 {
 	for (uint64_t at = 0; at < len; at += HUGE_PAGE_BYTES)
@@ -153,8 +153,8 @@ static int collapse_part(uint8_t *addr, uint64_t len)
 	return madvise(addr, len, MADV_COLLAPSE) == 0 ? 0 : -errno;
 }
 
-/* Has the kernel take huge pages, whatever shmem_enabled says short of "deny". In parts, since no
- * signal ends a call. A page that was busy keeps no other from it. */
+/* Makes the kernel take huge pages, whatever shmem_enabled says except "deny". In parts, since no
+ * signal ends a call. A busy page does not stop the others. */
 static int collapse(const struct region_file *file)
 {
 	uint64_t len = file->len / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -167,7 +167,7 @@ static int collapse(const struct region_file *file)
 	return first;
 }
 
-/* Kernels that can't collapse may still make a page part of a huge one when it is first touched
+/* A kernel that can't collapse may still put a page into a huge one, when it is first touched
  * through an advised mapping. */
 static void take_huge_pages(struct crew *crew, const struct region_file *file)
 {
@@ -185,7 +185,7 @@ static void take_huge_pages(struct crew *crew, const struct region_file *file)
 	madvise(file->addr, file->len, MADV_POPULATE_WRITE);
 }
 
-/* The fallocate() at the end makes sure of every page, and is the one that tells of failure. */
+/* The fallocate() at the end makes sure of every page; its result alone tells of failure. */
 static int allocate_file(struct crew *crew, struct region_file *file)
 {
 	int err = map_all(file);
@@ -312,7 +312,7 @@ static int register_one(struct crew *crew, uint32_t i)
 	log_error("can't register %s (%s) with %s: %s; RLIMIT_MEMLOCK is %s: set "
 		  "LimitMEMLOCK=infinity or ulimit -l unlimited, or make region_size smaller",
 		file->path, size, transport_device(crew->transport), errno_text(err), memlock);
-	/* A limit that is too low does not pass by itself. */
+	/* A limit that is too low does not change by itself. */
 	return err == -ENOMEM && !regions_can_lock(file->len, memlock, sizeof(memlock)) ? -EFBIG
 											: err;
 }

@@ -1,7 +1,7 @@
-/* regions.h - files of memory: made, allocated, mapped and registered, many at once.
+/* regions.h - files of memory: makes, allocates, maps and registers many at once.
  *
- * Allocation and registration touch every page, which takes seconds for large memory; so each is
- * spread over threads, one region at a time, with a line of progress now and then.
+ * Allocation and registration touch every page, which takes seconds for large memory. So several
+ * threads share the regions, and log their progress now and then.
  *
  * OWNERSHIP  regions_prepare() and region_file_map() open and map; region_file_close() undoes it.
  * THREADS    The threads live within the call that starts them.
@@ -21,21 +21,22 @@ struct region_file {
 	uint64_t len;
 	int fd, rofd; /* -1: not open */
 	void *addr;
-	bool made; /* by this start */
+	bool made; /* this start made it */
 };
 
-/* Opens, allocates and maps all. On failure some may be open. Where the kernel has no huge pages,
- * small ones do: that is logged and no failure. */
+/* Opens, allocates and maps all files. After a failure some may be open. If the kernel has no huge
+ * pages, the function logs that and uses small ones. */
 int regions_prepare(
 	struct region_file *files, uint32_t n, enum huge_pages huge, const struct numa_place *numa);
-/* Opens and maps one as it is, with the length it has. */
+/* Opens and maps one file as it is, with the length it has. */
 int region_file_map(struct region_file *file);
 void region_file_close(struct region_file *file);
 
-/* Whether this process may lock so many bytes; limit: RLIMIT_MEMLOCK for people. */
+/* Whether this process may lock so many bytes. limit: RLIMIT_MEMLOCK as text. */
 bool regions_can_lock(uint64_t bytes, char *limit, size_t len);
 
-/* Registers all with a transport: out[n], NULL at first, is filled also in part on failure. */
+/* Registers all files with a transport. out[n] is all NULL at first; after a failure some are
+ * filled. */
 int regions_register(
 	struct transport *t, const struct region_file *files, uint32_t n, struct region **out);
 
