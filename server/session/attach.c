@@ -16,8 +16,8 @@
 /* A client may come and go as often as it likes, but not fill the log. */
 enum { LOG_MS = 1000, LOG_BURST = 64 };
 
-/* Whoever waits can't be told from a stranger, and holds one of the places for channels that have
- * not attached: so there are places that no number of them takes. */
+/* A client that waits can't be told from a stranger, and holds a place for channels that have not
+ * attached. So only a part of these places is for clients that wait. */
 static bool too_many_wait(const struct server *s)
 {
 	unsigned n = 0;
@@ -143,7 +143,7 @@ static int begin_session(
 	return 0;
 }
 
-/* What nobody writes may be read, and cached, by any number of clients; and those that take leases
+/* Any number of clients may read, and cache, an export that nobody writes. Clients that take leases
  * share with each other. */
 static bool may_share(uint32_t flags, uint32_t others)
 {
@@ -162,7 +162,7 @@ static bool is_of_process(const struct client_session *session, const struct rpc
 	return is_of_owner(session, a) && session->stored.instance == a->instance;
 }
 
-/* Whether it is certain that nobody has this session any more, or nobody but the one who asks for
+/* Whether it is certain that no client has this session any more, or only the one that asks for
  * another one. */
 static bool is_former(const struct client_session *session, const struct rpc_attach *a)
 {
@@ -178,7 +178,7 @@ static bool is_in_the_way(const struct client_session *session, const struct exp
 	       (is_former(session, a) || !may_share(session->stored.flags, a->flags));
 }
 
-/* The first of those in the way, and how many there are. */
+/* The first session in the way; *n: how many there are. */
 static struct client_session *find_in_the_way(const struct server *s, const struct export *export,
 	const struct rpc_attach *a, unsigned *n)
 {
@@ -224,8 +224,8 @@ static const char *why_it_ends(const struct client_session *session, const struc
 				     : client_session_why_expired(session);
 }
 
-/* Of those that are expired none, as long as one would stay that keeps the client out all the same.
- * The client's own former ones in any case. */
+/* Ends the client's own former sessions. Ends expired ones only if none would stay that keeps the
+ * client out all the same. */
 static void end_those_in_the_way(
 	struct server *s, const struct export *export, const struct rpc_attach *a)
 {
@@ -249,7 +249,7 @@ static bool is_at(const struct client_session *session, const struct export *exp
 	return session->export == export && !session->ending;
 }
 
-/* Readers who went without a word are kept for as long as nobody needs their places. */
+/* Whether there is a place. Expired sessions are kept until a client needs their places. */
 static bool has_place(struct server *s, const struct export *export)
 {
 	unsigned n = 0;
@@ -269,7 +269,8 @@ static bool has_place(struct server *s, const struct export *export)
 	return false;
 }
 
-/* Those who asked for it alone are told of that, and those who differ in what they want to do. */
+/* Names the mount option that keeps the two apart: one asks for the export alone, or they differ in
+ * their use. */
 static const char *why_alone(const struct client_request *req, const struct client_session *holder)
 {
 	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
@@ -293,7 +294,7 @@ static const char *why_alone(const struct client_request *req, const struct clie
 	return "; unmount it there, or mount both with -o share";
 }
 
-/* A client names its process, by which shm knows its peers. */
+/* The holder's connection. A client names its process, by which shm knows its peers. */
 static void describe_way(const struct client_session *holder, char *text, size_t len)
 {
 	int64_t left_ms = client_session_expires_in_ms(holder);
@@ -317,7 +318,8 @@ static void describe_way(const struct client_session *holder, char *text, size_t
 		snprintf(text, len, "over %s", channel_peer(ch));
 }
 
-/* Strangers are told, too: who is kept out has to know by whom, and may be on any machine. */
+/* Strangers are told, too: a client that is kept out has to know by which one, on whatever
+ * machine. */
 static void refuse_busy(struct client_request *req, const struct client_session *holder, unsigned n)
 {
 	char others[32] = "", where[160];
@@ -330,7 +332,7 @@ static void refuse_busy(struct client_request *req, const struct client_session 
 		where, others, why_alone(req, holder));
 }
 
-/* A process that has lost its session says that nothing of it is mapped any more. Who has the
+/* A process that has lost its session says that it has unmapped all of it. A client that has the
  * export's key is trusted with all of it, and on shm wholly. */
 static void take_word(struct client_request *req, const struct export *export)
 {
@@ -350,7 +352,7 @@ static void take_word(struct client_request *req, const struct export *export)
 	peers_unmapped(req->conn->server, a->ended, pid);
 }
 
-/* A client that knows of no session: a new one, as soon as nothing is in its way. */
+/* A client without a session begins one, as soon as nothing is in its way. */
 static void attach_new(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -388,7 +390,7 @@ static void attach_new(struct client_request *req, struct export *export)
 		join(req, holder);
 }
 
-/* Whether a channel of this index may still touch memory; fences the one that was in use. */
+/* Whether a channel of this index may still touch memory. Fences the one that was in use. */
 static bool predecessor_lives(struct client_session *session, const struct client_request *req)
 {
 	int pid = channel_peer_pid(req->conn->channel);
@@ -419,7 +421,8 @@ static int store_flags(struct client_session *session, uint32_t flags)
 	return err;
 }
 
-/* It is read-only from now on, or no more: then keys that it has are of the other kind. */
+/* Makes the session read-only, or no longer so. The keys that it has are of the other kind then:
+ * all its channels are fenced. */
 static int change_flags(struct client_session *session, uint32_t flags)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
@@ -440,7 +443,8 @@ static int change_flags(struct client_session *session, uint32_t flags)
 	return 0;
 }
 
-/* Once each: one that waits changes nothing meanwhile, which another one may want otherwise. */
+/* Each ATTACH changes the session only when it joins. While it waits another one may want the
+ * opposite. */
 static void change_and_join(struct client_request *req, struct client_session *session)
 {
 	int err = change_flags(session, req->rpc.attach.flags);
@@ -457,7 +461,7 @@ static bool is_another(const struct client_session *other, const struct client_s
 	return other != session && other->export == session->export;
 }
 
-/* Who keeps a session from becoming one that writes, and how many there are. */
+/* The first session that keeps this one from becoming one that writes; *n: how many there are. */
 static const struct client_session *find_other_reader(
 	const struct client_session *session, unsigned *n)
 {
@@ -477,7 +481,7 @@ static const struct client_session *find_other_reader(
 	return first;
 }
 
-/* Of those that end something may still be able to reach memory. */
+/* Sessions that are ending count, too: they may still reach memory. */
 static bool has_others(const struct client_session *session)
 {
 	list_for_each (pos, &session->server->sessions)
@@ -487,7 +491,7 @@ static bool has_others(const struct client_session *session)
 }
 
 /* Whether a session that reads has the export for itself, to write, or shares it. False: the
- * request was refused, or waits for the end of those that no longer read. */
+ * request was refused, or waits for the end of sessions that no longer read. */
 static bool may_write_now(struct client_request *req, struct client_session *session)
 {
 	const struct client_session *other;
@@ -569,7 +573,7 @@ static void attach_try(struct client_request *req)
 	struct server *s = req->conn->server;
 	struct export *export;
 
-	/* Also by another ATTACH, which was answered while this one waited. */
+	/* Another ATTACH may have attached it, which was answered while this one waited. */
 	if (req->conn->session) {
 		client_request_refuse(req, -EPROTO, "this channel is attached already");
 		return;
@@ -591,8 +595,8 @@ static void attach_try(struct client_request *req)
 	}
 }
 
-/* On shm a session has ended when its process has: whose process is in a PID namespace that is not
- * below ours has no number here. It may still ask for the server's state. */
+/* On shm a session ends with its process. A process in a PID namespace that is not below ours has
+ * no number here. It may still ask for the server's state. */
 static bool is_out_of_sight(const struct conn *c)
 {
 	return transport_kind_of(c->port->transport) == TRANSPORT_SHM &&
@@ -625,7 +629,7 @@ void attach_request(struct client_request *req)
 			"processes: run the server in an outer one, or mount over tcp");
 		return;
 	}
-	/* The fence of a predecessor takes its time, however short the client's patience. */
+	/* Fencing a predecessor takes its time, even if the client would wait for less. */
 	if (a->session && wait_ms < s->lease_ms)
 		wait_ms = s->lease_ms;
 	req->deadline_ms = now_ms() + wait_ms;

@@ -15,8 +15,8 @@
 #include "server/session/session.h"
 #include "server/session/turns.h"
 
-/* What peers can provoke: anybody may connect, but not fill the log, nor take the lines of those
- * that have a session. */
+/* Peers can provoke these lines. Anybody may connect, but can't fill the log, nor use up the lines
+ * of clients that have a session. */
 enum { LOG_MS = 1000, STRANGERS_LOG_BURST = 10, CLIENTS_LOG_BURST = 64 };
 
 /* ---- silence --------------------------------------------------------------------------------- */
@@ -26,8 +26,8 @@ uint32_t conn_timeout_ms(const struct conn *c)
 	return channel_peer_pid(c->channel) ? 0 : c->server->peer_timeout_ms;
 }
 
-/* While this process was stopped the clients' messages gathered unread: that was not their silence.
- * So of a time in which nothing was judged only a small part counts. */
+/* While this process was stopped the clients' messages lay unread: that was not their silence. So
+ * of a time in which nothing was judged only a small part counts. */
 static int64_t running_ms(const struct server *s, int64_t now)
 {
 	return s->running_ms +
@@ -73,7 +73,7 @@ static void conn_sooner(int64_t *next, int64_t at)
 		*next = at;
 }
 
-/* A message waits behind the transfers before it, on a slow link for long. */
+/* A message waits behind the transfers before it, on a slow link for long: they count, too. */
 static bool has_progressed(struct conn *c)
 {
 	uint64_t before = c->progress;
@@ -97,14 +97,14 @@ int64_t conns_judge(struct server *s, int64_t now)
 		if (has_progressed(c))
 			hear(c);
 		silent_ms = s->running_ms - c->heard_ms;
-		/* Whoever waits for keys is not expected to speak. */
+		/* A client that waits for an answer, for keys for example, need not speak. */
 		if (!conn_is_silent(c))
 			c->heard_ms = s->running_ms;
 		else if (silent_ms >= timeout_ms)
 			close_silent(c, silent_ms);
 		else
 			conn_sooner(&next, now + timeout_ms - silent_ms);
-		/* Often enough that a longer pause between two looks is one of ours. */
+		/* Often enough that a longer pause between two looks is one of this process. */
 		conn_sooner(&next, now + timeout_ms / 8);
 	}
 	return next;
@@ -198,7 +198,7 @@ struct client_request *conn_find_request(struct conn *c, unsigned slot, uint64_t
 	return req && req->msg && req->rpc.seq == seq ? req : NULL;
 }
 
-/* When too many have said nothing, the one that has done so longest makes room. */
+/* If too many channels have not attached, closes the oldest one that asks for nothing. */
 static bool bound_unattached(struct server *s)
 {
 	if (s->nunattached < UNATTACHED_MAX)
@@ -261,8 +261,8 @@ static void drop_requests(struct conn *c)
 		client_request_drop(&c->controls[i]);
 }
 
-/* The PING that a ring was to bring will not come, nor perhaps its answer: another channel is to be
- * rung. */
+/* The PING that a ring was to bring will not come, nor perhaps its answer: another channel has to
+ * be rung. */
 static void lose_news(struct conn *c)
 {
 	if (!c->session)
@@ -297,7 +297,7 @@ void conn_fence(struct conn *c)
 		list_init(&c->link);
 	}
 	err = channel_fence(c->channel);
-	/* It stays with its session, whose pages are then never given to anybody else. */
+	/* It stays with its session, whose pages are then never given to another one. */
 	if (err)
 		log_error("%s: can't fence: %s", channel_peer(c->channel), errno_text(err));
 }
@@ -405,7 +405,7 @@ void client_request_reply(struct client_request *req, void *buf, uint32_t len)
 {
 	struct channel *ch = req->conn->channel;
 
-	/* The receive is back before the reply can bring the next request. */
+	/* Gives the receive back before the reply can bring the next request. */
 	client_request_drop(req);
 	/* A channel that can't send ends with an event of its own. */
 	channel_send(ch, buf, len, 0, 0);
@@ -436,8 +436,8 @@ void client_request_answer(struct client_request *req, struct rpc_reply *rep)
 	client_request_reply(req, buf, (uint32_t)len);
 }
 
-/* An administrator who mistypes a name is told there and then; who can't mount may have nobody who
- * looks. */
+/* An administrator who mistypes a name sees it at once. When a mount fails, perhaps nobody is there
+ * to see it. */
 static enum log_level refusal_level(unsigned op)
 {
 	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
@@ -454,7 +454,7 @@ void client_request_refuse(struct client_request *req, int err, const char *form
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	printable_clean_string(text);
-	/* Before the answer: who was refused finds the reason here, too. */
+	/* Before the answer: a user whose request was refused finds the reason here, too. */
 	if (log_ratelimit_ok(&limit, LOG_MS))
 		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
 			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, text);
@@ -490,7 +490,7 @@ static struct client_request *free_control(struct conn *c)
 	return NULL;
 }
 
-/* The entry that a request belongs into, or NULL and why there is none. */
+/* The entry for the request. NULL, and in *breach why there is none. */
 static struct client_request *place_request(
 	struct conn *c, const struct rpc_request *rpc, const char **breach)
 {
@@ -565,7 +565,7 @@ static void opened(struct conn *c)
 		conn_breach(c, "it receives too few messages");
 }
 
-/* Why, where it was not in order. A stranger may go as it came. */
+/* Logs the reason, if the end was not in order. A stranger may go as it came. */
 static void tell_lost(const struct conn *c, int status)
 {
 	if (status == -EPROTO)
@@ -576,7 +576,7 @@ static void tell_lost(const struct conn *c, int status)
 		tell_closed(c, LOG_LEVEL_INFO, errno_text(status));
 }
 
-/* When the process ends, so does all that a peer can reach through it: no fence is needed. */
+/* When this process ends, peers can't reach memory through it any more: no fence is needed. */
 static void closed(struct conn *c)
 {
 	if (!c->server->stopping) {

@@ -1,7 +1,7 @@
-/* conn.h - the server's side of one channel: what it may send, what of it is outstanding, its end.
+/* conn.h - the server's side of one channel: its messages, its outstanding requests, its end.
  *
- * Requests are decoded where they were received; that memory goes back to the transport when the
- * request has been answered. A peer that breaks the protocol loses this channel and nothing else.
+ * Requests are decoded where they were received. That memory goes back to the transport when the
+ * request is answered. A peer that breaks the protocol loses this channel and nothing else.
  *
  *     EV_INCOMING -> conn_new -> unattached -> conn_attach -> (session) -> conn_fence -> EV_FENCED
  *
@@ -17,25 +17,25 @@
 
 struct client_session;
 
-/* Its place among those that wait for an inode. */
+/* A request's place among those that wait for an inode. */
 struct contested;
 struct lease_place {
 	struct list link;
 	struct client_request *req;
 	struct contested *at;
-	uint8_t type;   /* what it wants */
-	uint8_t before; /* what is wanted by who came before it: lease_bit() */
+	uint8_t type;   /* the type that it wants */
+	uint8_t before; /* the types that earlier requests want: lease_bit() */
 	int64_t since_ms;
 };
 
-/* A RENAME concerns so many inodes: two directories and what is there. */
+/* A RENAME concerns so many inodes: two directories, and the inodes at both names. */
 enum { LEASE_PLACES = 4 };
 
 struct lease_wait {
-	/* In the order of the inodes' numbers: it waits for the last one. */
+	/* In the order of the inodes' numbers. The request waits for the last one. */
 	struct lease_place places[LEASE_PLACES];
 	unsigned n;
-	bool parked; /* and isn't being run again */
+	bool parked; /* it waits, and is not being run again */
 };
 
 struct client_request {
@@ -45,14 +45,14 @@ struct client_request {
 	struct rpc_request rpc;
 	int64_t deadline_ms;    /* ATTACH */
 	int64_t parked_ms;      /* since when it finds no pages; 0: it was not run, or found some */
-	uint64_t asked;         /* by which number others were asked for pages; 0: they were not */
-	struct lease_wait wait; /* recall.h's */
+	uint64_t asked;         /* the number of its ask for pages; 0: it has not asked others */
+	struct lease_wait wait; /* see recall.h */
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
-	bool lacks_pages; /* that others may give (page_recall.h), or that come (page_reuse.h) */
-	uint64_t pinned;  /* the inode whose grant its answer has made anew; 0: none */
-	int status;       /* of its answer; 0 of one that was stored, too */
+	bool lacks_pages; /* that others may give (page_recall.h), or reuse (page_reuse.h) */
+	uint64_t pinned;  /* the inode that its CREATE has pinned; 0: none */
+	int status;       /* of its answer; 0 for a stored answer, too */
 	const char *breach;
 	void *reply;
 	uint32_t reply_len;
@@ -61,7 +61,7 @@ struct client_request {
 enum conn_state {
 	CONN_OPENING,
 	CONN_OPEN,
-	CONN_CLOSING, /* conn_disconnect: nothing more is received */
+	CONN_CLOSING, /* after conn_disconnect(): nothing more is received */
 	CONN_FENCING,
 };
 
@@ -76,16 +76,16 @@ struct conn {
 	uint16_t index; /* within the session */
 	int64_t since_ms;
 	int64_t heard_ms;  /* the last sign of life, in server.running_ms */
-	uint64_t progress; /* channel_progress then */
-	int64_t silent_ms; /* how long it was, where it is closed for that */
-	bool hung_up;      /* its peer's side has ended it, as that of a process that ends */
+	uint64_t progress; /* channel_progress() when it was judged last */
+	int64_t silent_ms; /* how long it was silent, if it is closed for that */
+	bool hung_up;      /* its peer has ended it, as the end of a process does */
 	uint64_t serial;   /* a later connection has a higher one */
-	bool rung;         /* and no PING has come since */
+	bool rung;         /* a ring was sent, and no PING has come since */
 	struct client_request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
 	struct kept_values kept;
-	char *status_text; /* snapshot that STATUS reads from */
+	char *status_text; /* the text that STATUS reads from */
 	uint32_t status_len;
 };
 
@@ -97,59 +97,59 @@ void conn_event(struct conn *c, const struct event *event);
 /* Moves an unattached conn into a session's list. */
 void conn_attach(struct conn *c, struct client_session *session, uint16_t index);
 
-/* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its
- * process. A client says something at least four times as often, over every channel; what it says
- * may be held up by transfers before it, which are a sign of life where they are seen. */
+/* How long it may be silent once it is attached; 0: for ever, since shm knows a peer by its
+ * process. A client sends something at least four times as often, over every channel. Transfers may
+ * hold up its messages; they count as a sign of life where the transport sees them. */
 uint32_t conn_timeout_ms(const struct conn *c);
-/* Closes the attached channels that have been silent for as long. Returns when to ask next;
+/* Closes the attached channels that have been silent for so long. Returns when to call it next;
  * INT64_MAX: after the next message. */
 int64_t conns_judge(struct server *s, int64_t now);
 
-/* How long it has given no sign of life, in time in which this process ran; -1: it need not (shm).
- */
+/* How long it has given no sign of life, in time in which this process ran. -1: it need not
+ * (shm). */
 int64_t conn_silence_ms(const struct conn *c, int64_t now);
 
-/* What is outstanding in a slot of the session's, under this number; or NULL. */
+/* The outstanding request in a slot of the session, with this number; or NULL. */
 struct client_request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq);
 
-/* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
+/* Whether it has nothing outstanding outside slots. An unattached one then asks for nothing. */
 bool conn_is_silent(const struct conn *c);
 
-/* Whether the peer is root or the server's own user, on this machine: others get no names of files,
- * and have nothing written. */
+/* Whether the peer is root or the server's own user, on this machine. Others are told no names of
+ * files, and can't have snapshots written. */
 bool conn_is_admin(const struct conn *c);
 
-/* Whether anybody may be behind it who reaches an address of the server: over tcp and verbs,
- * attached or not. Such a peer is told what a mount needs, and no more. */
+/* Whether anybody who reaches an address of the server may be behind it: over tcp and verbs,
+ * attached or not. Such a peer is told only what a mount needs. */
 bool conn_is_stranger(const struct conn *c);
 
-/* Starts the channel's end in order: what was answered still goes out, the rest is dropped. */
+/* Begins the channel's end in order: answers still go out, other requests are dropped. */
 void conn_disconnect(struct conn *c);
-/* Starts the channel's end at once; drops what of it is outstanding. Harmless when it has begun. */
+/* Begins the channel's end at once, and drops its requests. Harmless when it has begun. */
 void conn_fence(struct conn *c);
-/* The same, with a line that names the peer and the reason. */
+/* The same, with a line in the log that names the peer and the reason. */
 void conn_breach(struct conn *c, const char *reason);
 
-/* At the end of the process: disconnects all; how many are not closed yet; frees all but those
- * that are being fenced, which only the end of the process can end. */
+/* At the end of the process: disconnects all; counts those that are not closed yet; frees all
+ * except those that are being fenced, which only the end of the process can end. */
 void conns_disconnect(struct server *s);
 unsigned conns_open(const struct server *s);
 void conns_delete(struct server *s);
 
 /* Sends RPC_RING on an attached channel that is not rung. -ENOTCONN: it has ended, or is about to;
- * -EAGAIN: no send buffer now. */
+ * -EAGAIN: it has no send buffer now. */
 int conn_ring(struct conn *c);
 
-/* The send buffer was filled: sends it and frees the request. */
+/* Sends the send buffer, which the caller has filled, and frees the request. */
 void client_request_reply(struct client_request *req, void *buf, uint32_t len);
-/* Frees it without an answer. */
+/* Frees the request without an answer. */
 void client_request_drop(struct client_request *req);
 /* Encodes rep, with the request's op, slot and sequence number, and sends it. */
 void client_request_answer(struct client_request *req, struct rpc_reply *rep);
-/* The export of that name; NULL: there is none, and the request is refused. Strangers are not told
+/* The export of that name; NULL: there is none, and the request was refused. Strangers are not told
  * the names of the others. */
 struct export *client_request_export(struct client_request *req, const struct rpc_str *name);
-/* An error with a line for people, which is made printable. */
+/* Answers with an error and a line for people, which is made printable. */
 void client_request_refuse(struct client_request *req, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -1,10 +1,11 @@
-/* context.h - the server process: what its parts share, and its life from start to end.
+/* context.h - the server process: the state that its parts share, and its life from start to end.
  *
  *     main ── server_run ── evq_poll ── conn (receive) ── dispatch (batches) ── meta
  *                                         └ session (ATTACH, BYE, fencing)
  *
- * One thread, the metadata thread, runs all of it: it polls the event queues of all listeners,
- * executes what has arrived in one transaction, answers, and sleeps when nothing is left.
+ * One thread, the metadata thread, runs all of it. It polls the event queues of all listeners,
+ * executes the requests that have arrived in one transaction, answers, and sleeps when nothing is
+ * left.
  *
  * OWNERSHIP  struct server owns everything below it.
  * THREADS    The metadata thread. Start-up uses more (regions.h), the tcp transport and the
@@ -26,23 +27,24 @@
 
 enum {
 	CHANNEL_SLOTS = 16,   /* of each channel */
-	CHANNEL_RESERVED = 2, /* the last of them */
+	CHANNEL_RESERVED = 2, /* the last of them, for COMMIT and RETURN */
 	CHANNEL_CONTROLS = 4, /* requests outside slots that may be outstanding */
 	CHANNEL_REQUESTS = CHANNEL_SLOTS + CHANNEL_CONTROLS,
-	/* Messages on the way to a peer at most: replies and rings. */
+	/* At most so many messages are on the way to a peer: replies and rings. */
 	CHANNEL_SENDS = CHANNEL_REQUESTS + RPC_RINGS,
 	SESSION_CHANNELS = 64, /* of one session at most */
 	EXPORT_SESSIONS = 256, /* of one export at most */
 	UNATTACHED_MAX = 256,  /* channels that have not attached */
-	UNATTACHED_MS = 10000, /* how long they may take */
+	UNATTACHED_MS = 10000, /* the time in which they have to attach */
 	ATTACH_WAIT_MAX_MS = 300000,
-	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2, /* that wait for another owner's session */
+	/* ATTACHes that wait for another owner's session. */
+	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2,
 };
 
 struct client_request;
 struct client_session;
 
-/* One --listen. */
+/* One address of `listen`. */
 struct port {
 	struct server *server;
 	struct transport *transport;
@@ -52,18 +54,18 @@ struct port {
 	char name[160];          /* "tcp:127.0.0.1:7470" */
 };
 
-/* What sessions and channels tell the parts above them. */
+/* Events of sessions and channels, for the folders above. */
 struct client_session_events {
 	/* A request was answered, or dropped: it waits for nothing any more. */
 	void (*request_left)(struct client_request *req);
 	/* A session is about to be freed. */
 	void (*deleted)(struct client_session *session);
-	/* A session has ended, which others may have waited for. */
+	/* A session has ended. Others may have waited for that. */
 	void (*ended)(struct server *s);
 	/* ATTACHes in server.waiting may go on: a session, channel or process has ended, or their
 	 * time is up. */
 	void (*retry_attaches)(struct server *s);
-	/* What PINGs have told a session may be lost with their channel. */
+	/* A channel of the session is lost, perhaps with replies to PINGs and their news. */
 	void (*news_lost)(struct client_session *session);
 };
 
@@ -78,8 +80,8 @@ struct server {
 	int epoll_fd, signal_fd;
 
 	struct recalls *recalls;    /* see recall.h */
-	struct snapshot *snapshot;  /* see there */
-	struct snapshot_sets *sets; /* of snapshot_dir; NULL: nothing needs it */
+	struct snapshot *snapshot;  /* see snapshot.h */
+	struct snapshot_sets *sets; /* in snapshot_dir; NULL: nothing needs it */
 
 	/* Last snapshots are taken before the end, see stop.h. */
 	struct stop *stop;
@@ -87,14 +89,14 @@ struct server {
 
 	uint64_t incarnation; /* this run of the process */
 	int64_t start_ms;
-	int64_t spin_ns; /* how long an idle loop looks again before it sleeps */
+	int64_t spin_ns; /* how long an idle loop polls before it sleeps */
 	uint32_t lease_ms, lease_limit;
-	uint32_t peer_timeout_ms;    /* of silence, after which a channel is closed */
+	uint32_t peer_timeout_ms;    /* silence after which a channel is closed */
 	int64_t running_ms;          /* time in which this process ran, up to judged_ms */
-	int64_t judged_ms, judge_ms; /* when silence was judged, and is to be next */
+	int64_t judged_ms, judge_ms; /* when silence was judged last, and is to be next */
 	bool stopping;
 	bool reclaim;      /* meta_reclaim has something to do */
-	bool rings_wanted; /* by some sessions */
+	bool rings_wanted; /* by some session */
 	uint64_t nasks;    /* see page_recall.h */
 
 	struct list sessions;   /* struct client_session */
@@ -102,13 +104,14 @@ struct server {
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
 	unsigned nconns, nunattached;
-	uint64_t nserials;     /* of conns, so far */
-	uint64_t refused;      /* channel_refused() of those that are gone */
-	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
+	uint64_t nserials; /* the last conn's serial */
+	uint64_t refused;  /* channel_refused() of channels that are gone */
+	/* Up to this time strangers have used their share of answers to STATUS. */
+	int64_t told_until_ms;
 
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
-	/* struct client_request; each is in one of these, or its session's, or in a batch, or free.
-	 */
+	/* struct client_request; each is in one of these, or its session's, or in a batch, or
+	 * free. */
 	struct list ready;     /* to be run again, or of no session: before all others */
 	struct list parked;    /* waiting for pages */
 	struct list waiting;   /* ATTACHes that wait for another session or channel to end */
@@ -116,10 +119,10 @@ struct server {
 	struct list stalled;   /* REGIONS that wait for the transport to make keys */
 };
 
-/* 0 or -errno, whose reason is logged; -EINTR: it was told to end before it served. */
+/* 0 or -errno; the reason is logged. -EINTR: it was asked to end before it served. */
 int server_new(const struct server_config *config, struct server **out);
-/* Serves until one of these comes: 0, or -errno when it can't go on, or when its last snapshots
- * were to be taken and were not. */
+/* Serves until it is asked to end: 0. -errno: it can't go on, or its last snapshots were to be
+ * taken and were not. */
 int server_run(struct server *s);
 void server_delete(struct server *s);
 

@@ -22,8 +22,8 @@ struct peer {
 	int pid, fd;
 };
 
-/* When the process began, in clock ticks since the boot; 0: there is none. A pid may be used again,
- * the two together are not. */
+/* When the process began, in clock ticks since the boot; 0: there is none. The kernel may use a pid
+ * again, but not with the same start time. */
 static uint64_t start_time(int pid)
 {
 	char path[64], stat[1024], *after_name;
@@ -34,7 +34,7 @@ static uint64_t start_time(int pid)
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
-	/* The name may hold anything; the 20th field after it is the time. */
+	/* The process's name may hold anything; the 20th field after it is the time. */
 	after_name = fgets(stat, sizeof(stat), f) ? strrchr(stat, ')') : NULL;
 	if (after_name)
 		sscanf(after_name + 1,
@@ -67,7 +67,7 @@ int peers_note(struct server *s, uint64_t session, int pid)
 	return 0;
 }
 
-/* By its beginning: the process is no more, and so is its start time. */
+/* Finds the file by the beginning of its name: the process is gone, and so is its start time. */
 void peers_forget(struct server *s, uint64_t session, int pid)
 {
 	DIR *d = opendir(s->dir.peers);
@@ -85,7 +85,7 @@ void peers_forget(struct server *s, uint64_t session, int pid)
 
 /* ---- of earlier runs ------------------------------------------------------------------------- */
 
-/* 1: it lives and is watched; 0: it is gone. */
+/* 1: the process lives and is watched; 0: it is gone. */
 static int watch_peer(struct server *s, uint64_t session, int pid, uint64_t start)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -94,7 +94,8 @@ static int watch_peer(struct server *s, uint64_t session, int pid, uint64_t star
 
 	if (fd < 0)
 		return errno == ESRCH || errno == EINVAL ? 0 : -errno;
-	/* With the descriptor open the pid can't be used again. */
+	/* Read after the descriptor was opened: if the time is right, the descriptor is of this
+	 * process. */
 	if (start_time(pid) != start) {
 		close(fd);
 		return 0;
@@ -170,7 +171,7 @@ static void peer_gone(struct server *s, struct peer *peer)
 	s->events->retry_attaches(s);
 }
 
-/* Whoever waits is looked at again by the next tick: the caller is at an ATTACH itself. */
+/* The next tick tries the ATTACHes that wait: the caller is handling an ATTACH itself. */
 void peers_unmapped(struct server *s, uint64_t session, int pid)
 {
 	bool any = false;

@@ -1,11 +1,11 @@
 /* peers.h - processes of this machine that have our regions mapped, over restarts of the server.
  *
- * A mapping outlives the server that gave it out. So each shm peer is written down as an empty file
- * PEERS/SESSION-PID-STARTTIME before it gets its first key, and struck out when its process has
- * ended. A server that starts finds those that still live, and treats their sessions as it does
- * those with a connection: nothing that they could reach is given to others.
+ * A mapping outlives the server that gave it out. So the server writes down each shm peer as an
+ * empty file PEERS/SESSION-PID-STARTTIME before the peer gets its first key. It removes the file
+ * when the process has ended. A server that starts finds those that still live, and treats their
+ * sessions like those with a connection: nothing that they could reach is given to others.
  *
- * OWNERSHIP  Only peers of earlier runs are held here (server.peers); this run's are channels.
+ * OWNERSHIP  server.peers has only peers of earlier runs; those of this run are channels.
  * THREADS    The metadata thread.
  * ERRORS     0 or -errno; the reason is logged.
  */
@@ -20,7 +20,8 @@ struct server;
 int peers_note(struct server *s, uint64_t session, int pid);
 void peers_forget(struct server *s, uint64_t session, int pid);
 
-/* Finds who is left of earlier runs, and adds their descriptors to the server's epoll. */
+/* Finds the processes that are left of earlier runs, and adds their descriptors to the server's
+ * epoll. */
 int peers_restore(struct server *s);
 void peers_delete(struct server *s);
 
@@ -29,7 +30,7 @@ void peers_unmapped(struct server *s, uint64_t session, int pid);
 
 /* Whether a process of an earlier run still has the session's memory mapped. */
 bool peers_left(const struct server *s, uint64_t session);
-/* Their pids. */
+/* Calls fn with their pids. */
 void peers_each(
 	const struct server *s, uint64_t session, void (*fn)(int pid, void *arg), void *arg);
 /* A descriptor of the epoll became readable. */

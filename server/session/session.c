@@ -133,7 +133,7 @@ static int client_session_forget(struct server *s, const struct client_session *
 	return err;
 }
 
-/* No channel of it is left: what it held goes back. */
+/* No channel of the session is left: gives back all that it held. */
 static void client_session_finish(struct client_session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
@@ -213,7 +213,7 @@ void client_session_lost_process(struct server *s, uint64_t id)
 		client_session_lost_conn(session, &(struct lost_conn){.process_gone = true});
 }
 
-/* When nobody has heard of it for as long as a lease lasts. */
+/* The time at which nobody has heard of it for the lease time. */
 static int64_t expires_ms(const struct client_session *session)
 {
 	return session->heard_ms + session->server->lease_ms;
@@ -308,7 +308,7 @@ void sessions_end_overdue(
 	}
 }
 
-/* ---- who shares an export -------------------------------------------------------------------- */
+/* ---- sessions that share an export ----------------------------------------------------------- */
 
 bool client_session_writes_beside(
 	const struct client_session *other, const struct client_session *session)
@@ -331,7 +331,7 @@ unsigned client_session_sharers(const struct client_session *session)
 
 enum { REGIONS_PER_MESSAGE = 512 };
 
-/* Makes keys up to the end'th region. */
+/* Makes keys for the regions before end. */
 static int client_session_publish(struct conn *c, uint32_t end)
 {
 	const struct client_session *session = c->session;
@@ -443,7 +443,7 @@ static bool is_rung(const struct client_session *session)
 	return false;
 }
 
-/* -EAGAIN: it has channels, but not one with a send buffer; -ENOTCONN: it has none. */
+/* -EAGAIN: it has channels, but none with a send buffer; -ENOTCONN: it has none. */
 static int ring(struct client_session *session)
 {
 	int err = -ENOTCONN;
@@ -532,7 +532,7 @@ static void tick_rings(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
-/* Others may wait for what such a session had. */
+/* Tries again to end sessions: others may wait for what they had. */
 static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 {
 	list_for_each_safe (pos, &s->sessions) {

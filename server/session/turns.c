@@ -17,7 +17,7 @@ void turns_add(struct client_request *req)
 		list_add_tail(&session->server->turns, &session->turn);
 }
 
-/* Requests are dropped with their channels: a session with a turn need not have any. */
+/* Requests are dropped with their channels, so a session with a turn may have none. */
 struct client_request *turns_take(struct server *s, bool control)
 {
 	list_for_each_safe (pos, &s->turns) {

@@ -1,8 +1,8 @@
-/* turns.h - whose request is run next: sessions take turns.
+/* turns.h - sessions take turns: which request is run next.
  *
  * A request that has arrived is put behind those of its own session. In each round every session
- * that has some gives one: so who asks for much at once, over many channels, waits behind himself,
- * and others behind at most one request of his a round.
+ * that has some gives one. So a client that asks for much at once, over many channels, waits behind
+ * itself. Others wait behind at most one of its requests a round.
  *
  * THREADS  The metadata thread.
  */
@@ -12,14 +12,15 @@
 #include "server/session/conn.h"
 #include "server/session/context.h"
 
-/* Of an attached channel. */
+/* The request came over an attached channel. */
 void turns_add(struct client_request *req);
 
-/* The next request that is, or is not, one outside the store; it is in no list then. NULL: of no
- * session is such a one the next. Sessions whose next one is of the other kind keep their turn. */
+/* The next request that is, or is not, a control; it is in no list then. NULL: no session has such
+ * a one next. Sessions whose next one is of the other kind keep their turn. */
 struct client_request *turns_take(struct server *s, bool control);
 
-/* FROZEN has a slot, but nothing to do with the store. */
+/* Whether the request has nothing to do with the store: outside slots; or FROZEN, although it has a
+ * slot. */
 bool turns_is_control(const struct client_request *req);
 
 #endif
