@@ -18,7 +18,8 @@
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Neither keeps the other out for long. False: there is more that is new. */
+/* Locks and recalls come first by turns, so neither keeps the other out for long. False: more is
+ * new. */
 static bool put_news(struct client_session *session, struct wire_out *w)
 {
 	bool locks = true, recalls;
@@ -40,7 +41,7 @@ static void ping(struct client_request *req)
 	struct wire_out w;
 	bool all;
 
-	/* First: what is new from here on is not in this answer. */
+	/* First: news that comes up from here on is not in this answer. */
 	req->conn->rung = session->ring_wanted = false;
 	client_session_count(session, &req->rpc.ping);
 	rep.ping.snapshot = client_session_snapshot(session, &rep.ping.frozen);
@@ -61,7 +62,7 @@ static void control_cancel(struct client_request *req)
 	if (other && (recall_waits(other) || other->parked_ms) &&
 		!req->conn->session->export->closed)
 		client_request_answer(other, &(struct rpc_reply){.status = -EINTR});
-	/* Unless that one has ended the channel. */
+	/* Unless the other answer has ended the channel. */
 	if (req->msg)
 		client_request_answer(req, &(struct rpc_reply){0});
 }
@@ -109,7 +110,7 @@ static int64_t control_sooner(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The sessions come last: what is done before may ring them. */
+/* The sessions come last: the ticks before may ring them. */
 int control_tick(struct server *s)
 {
 	int64_t now = now_ms(), next;

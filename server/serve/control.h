@@ -1,5 +1,5 @@
-/* control.h - the requests outside slots, and what is due as time passes: what takes several parts
- * of the server.
+/* control.h - the requests outside slots, and the work that is due as time passes. Both concern
+ * several parts of the server.
  *
  * THREADS  The metadata thread, outside batches.
  */
@@ -15,11 +15,11 @@ struct client_request;
 /* Answers it, refuses it, or keeps it until it can be answered. */
 void control_run(struct client_request *req);
 
-/* What is due in all parts. Returns how long until there is something next, in ms; -1: nothing is
- * to come. */
+/* Does what is due in all parts. Returns how long until something is due next, in ms; -1: nothing
+ * is. */
 int control_tick(struct server *s);
 
-/* What sessions and channels tell of, passed on to the parts above them. */
+/* Passes events of sessions and channels on to the parts above them. */
 extern const struct client_session_events control_events;
 
 #endif

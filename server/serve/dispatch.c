@@ -1,10 +1,11 @@
 /* dispatch.c - batches of requests.
  *
- * A batch is what is to be run again, and then a request of each session in turn (turns.h).
+ * A batch has the requests that are to be run again, and then one request of each session in turn
+ * (turns.h).
  *
- * A reply is encoded into the channel's send buffer while the batch runs, stored with the change it
- * tells of, and sent after the commit. If the store fails, nothing of the batch has happened; each
- * of its requests is then run alone, so that only the one that fails is told so.
+ * A reply is encoded into the channel's send buffer while the batch runs. It is stored with the
+ * change that it tells of, and sent after the commit. If the store fails, nothing of the batch has
+ * happened. Then each of its requests is run alone, so that only the one that fails is told so.
  */
 #include "server/namespace/execute.h"
 #include "server/serve/dispatch.h"
@@ -42,7 +43,7 @@ static int breach(struct client_request *req, const char *reason)
 	return 0;
 }
 
-/* The reply of an earlier execution, if there is one. 1: it was taken. */
+/* Takes the reply of an earlier execution, if there is one. 1: it was taken. */
 static int take_stored(struct meta *m, struct client_request *req)
 {
 	const struct rpc_request *rpc = &req->rpc;
@@ -116,8 +117,8 @@ static int encode_reply(struct server *s, struct client_request *req, struct rpc
 		req->reply, len);
 }
 
-/* What was refused has changed nothing; but SETXATTR's stage has gone. A GRANT that does not wait
- * is for what is needed later, or comes before the client has looked at what it has. */
+/* A refused request has changed nothing, except that SETXATTR's stage has gone. A GRANT that does
+ * not wait is for later needs, or comes before the client has looked at what it has. */
 static bool can_wait_for_others(const struct client_request *req, int status)
 {
 	const struct rpc_request *q = &req->rpc;
@@ -127,7 +128,7 @@ static bool can_wait_for_others(const struct client_request *req, int status)
 	       req->conn->session->stored.flags & ATTACH_SHARED;
 }
 
-/* What is returned is dirty at first. */
+/* Pages that others return are dirty at first. */
 static bool lacks_pages(const struct client_request *req, int status)
 {
 	const struct client_session *session = req->conn->session;
@@ -136,8 +137,8 @@ static bool lacks_pages(const struct client_request *req, int status)
 	       page_reuse_comes(session->server, session->export);
 }
 
-/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
- * one that is there some pages that it does not use. */
+/* Beside others, a session that is gone keeps what it had, pages too, until a client needs that.
+ * One that is present keeps some pages that it does not use. */
 static bool others_may_give(const struct client_request *req)
 {
 	return client_session_others_overdue(req->conn->session) ||
@@ -201,7 +202,7 @@ static enum outcome judge_refused(struct client_request *req, int status)
 	req->lacks_pages = lacks_pages(req, status);
 	if (others_may_give(req))
 		return OUTCOME_LACK;
-	/* When the other session has ended all run again: nobody is to be asked. */
+	/* When the other session has ended all requests run again: no session has to be asked. */
 	if (client_session_others_ending(req->conn->session))
 		return OUTCOME_PARK;
 	return OUTCOME_REPLY;
@@ -359,7 +360,8 @@ static void dispatch_finish(struct server *s, struct client_request *req)
 	}
 }
 
-/* What it is to others was stored, also of a request whose channel an earlier one's breach ends. */
+/* The change was stored, and counts for others even if an earlier request's breach ends the
+ * channel. */
 static void note_executed(const struct client_request *req)
 {
 	if (req->outcome != OUTCOME_REPLY)
@@ -398,7 +400,7 @@ static void run_alone(struct server *s, struct client_request *req, int64_t now)
 		log_error("%s of session %llu: the store failed: %s",
 			rpc_op_info(req->rpc.op)->name,
 			(unsigned long long)req->conn->session->stored.id, errno_text(err));
-	/* What is damaged is data that can't be read: callers know that as EIO. */
+	/* A damaged record is data that can't be read: callers know that as EIO. */
 	client_request_refuse(
 		req, err == -EBADMSG ? -EIO : err, "the store failed: %s", errno_text(err));
 }
@@ -445,15 +447,15 @@ static void dispatch_reclaim(struct server *s)
 	s->reclaim = !err && more;
 	if (meta_leases_ended(s->meta) != ended)
 		recall_look_again(s);
-	/* Where nothing more is to be freed, the answer is that there is no space. */
+	/* If nothing more can be freed, the requests run and are told that there is no space. */
 	if (freed || !s->reclaim)
 		list_splice_tail(&s->ready, &s->parked);
 }
 
 /* ---- what is next ---------------------------------------------------------------------------- */
 
-/* Those of an export whose last snapshot has been begun have no answer any more, as if the server
- * had ended. */
+/* Requests of an export whose last snapshot has begun get no answer any more, as if the server had
+ * ended. */
 static void dispatch_add(struct server *s, struct batch *batch, struct client_request *req)
 {
 	if (req->conn->session->export->closed) {
@@ -464,7 +466,7 @@ static void dispatch_add(struct server *s, struct batch *batch, struct client_re
 	batch->n++;
 }
 
-/* Those that have waited, until a control is next. */
+/* Takes requests that have waited, until a control is next. */
 static void collect_ready(struct server *s, struct batch *batch, unsigned max)
 {
 	while (batch->n < max && !list_empty(&s->ready)) {
@@ -477,8 +479,8 @@ static void collect_ready(struct server *s, struct batch *batch, unsigned max)
 	}
 }
 
-/* While much is reclaimed, all that is parked may be ready again after each step: half of the batch
- * is for who has just asked. */
+/* While much is reclaimed, all parked requests may be ready again after each step. So half of the
+ * batch is for new requests. */
 static void dispatch_collect(struct server *s, struct batch *batch)
 {
 	struct client_request *req;

@@ -1,7 +1,7 @@
-/* dispatch.h - received requests are executed: many in one transaction, answered after its commit.
+/* dispatch.h - executes received requests: many in one transaction, answered after its commit.
  *
- * Requests that the store has no pages for yet are parked and run again when pages were freed. They
- * have changed nothing, and can be withdrawn.
+ * A request is parked while the store has no pages for it, and runs again when pages were freed. It
+ * has changed nothing, and can be withdrawn.
  *
  * THREADS  The metadata thread.
  */
@@ -14,10 +14,10 @@
 
 struct client_request;
 
-/* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
+/* Runs some of the ready requests, and a piece of the reclaiming. True: there is more to do now. */
 bool dispatch_run(struct server *s);
 
-/* It is parked no more: it was answered, or dropped, or waits for a lease. */
+/* The request is parked no more: it was answered, or dropped, or waits for a lease. */
 void dispatch_leave(struct client_request *req);
 
 /* Whether a request has arrived that was not run yet. */

@@ -13,7 +13,7 @@
 #include "common/base/util.h"
 #include "server/session/conn.h"
 
-enum { OPEN_MS = 10000 /* to resolve the route to a device */ };
+enum { OPEN_MS = 10000 /* time to resolve the route to a device */ };
 
 enum { PORT_NAME_BYTES = sizeof(((struct port *)0)->name) };
 
@@ -77,7 +77,7 @@ static int open_port(struct server *s, const struct transport_address *address)
 		port->transport, s->exports->regions, s->exports->nregions, port->regions);
 }
 
-/* The default socket's directory is systemd's to make, where there is systemd. */
+/* systemd makes the default socket's directory, where there is systemd. */
 static void make_socket_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -90,7 +90,7 @@ static void make_socket_directory(const char *path)
 		log_info("made %s", dir);
 }
 
-/* What is the matter, and what to do. */
+/* The cause, and the remedy. */
 static const char *listen_error(const struct transport_address *address, int err)
 {
 	bool path = address->kind == TRANSPORT_SHM;
@@ -135,7 +135,7 @@ static int listen_port(struct port *port, const struct transport_address *addres
 	return 0;
 }
 
-/* All transports first, the listeners when all can serve. */
+/* Opens all transports first, and the listeners when all can serve. */
 int ports_open(struct server *s)
 {
 	int err = 0;
@@ -150,9 +150,9 @@ int ports_open(struct server *s)
 	return err;
 }
 
-/* ---- looked at ------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
-/* make_socket_directory() could make it, or who starts the server does. */
+/* Whether make_socket_directory() could make it, or systemd does. */
 static bool can_make_directory(const char *socket, const char *dir)
 {
 	autofree char *copy = strdup(socket);
@@ -198,7 +198,7 @@ int ports_look(const struct server_config *config, const struct ports_look *look
 	return first;
 }
 
-/* ---- closed ---------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 void ports_close(struct server *s)
 {

@@ -1,4 +1,4 @@
-/* server.c - the parts are built in the order that their rules demand, and run in one loop. */
+/* server.c - builds the parts in the order that their rules demand, and runs them in one loop. */
 #include "server/session/context.h"
 
 #include <errno.h>
@@ -27,14 +27,14 @@
 
 enum {
 	EVENTS = 64,
-	EVENTS_MAX = 1024, /* of one port, before what has come is run */
-	SPIN_US = 20,      /* how long an idle loop looks again before it sleeps */
-	SPIN_CPUS = 4,     /* with fewer it would take the CPU that its clients run on */
-	TICK_MS = 20,      /* how late a busy loop may be with what is due */
-	GOODBYE_MS = 2000, /* for the last replies to go out */
+	EVENTS_MAX = 1024, /* of one port, before its requests are run */
+	SPIN_US = 20,      /* how long an idle loop polls before it sleeps */
+	SPIN_CPUS = 4,     /* with fewer CPUs it would take the one that its clients run on */
+	TICK_MS = 20,      /* how late a busy loop may do the work that is due */
+	GOODBYE_MS = 2000, /* time for the last replies to go out */
 };
 
-/* ---- what the loop sleeps on ----------------------------------------------------------------- */
+/* ---- descriptors of the loop ----------------------------------------------------------------- */
 
 static int server_watch(struct server *s, int fd)
 {
@@ -98,7 +98,8 @@ static int open_meta(struct server *s)
 	return err;
 }
 
-/* Signals are for the loop's descriptor, in the threads that start from here too. */
+/* The loop reads signals from a descriptor. They are blocked also in the threads that start from
+ * here on. */
 static void block_signals(void)
 {
 	sigset_t set = signals_to_end();
@@ -107,8 +108,8 @@ static void block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Channels are many and their number is up to the clients; the usual limit of 1024 is kept low for
- * the sake of select(2), which nobody uses here. */
+/* Clients decide how many channels there are. The usual limit of 1024 is kept low for the sake of
+ * select(2), which the server does not use. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -185,8 +186,8 @@ static int start_meta(struct server *s)
 	return sessions_restore(s);
 }
 
-/* A start that failed after it had made the memory: the next one finds it there, which takes no
- * time then; but it may be in another directory. */
+/* For a start that fails after it has made the memory. The next start finds the memory there, and
+ * saves the time; but that may use another directory. */
 static void tell_left(const struct server *s)
 {
 	if (s->meta && meta_is_new(s->meta))
@@ -248,10 +249,10 @@ int server_new(const struct server_config *config, struct server **out)
 }
 
 /* Channels that are being fenced (shm: their process lives) have the regions and their transport
- * until the process ends, which is now. */
+ * until this process ends, which is now. */
 static void server_leave(struct server *s)
 {
-	/* Volatile: that all is still reachable shall be seen by what looks for leaks. */
+	/* Volatile, so that leak checkers see that everything is still reachable. */
 	static struct server *volatile left;
 
 	left = s;
@@ -279,7 +280,7 @@ void server_delete(struct server *s)
 		close(s->epoll_fd);
 	start_close_sets(s);
 	stop_delete(s);
-	/* The lock is the process's: see memdir.h. */
+	/* The process keeps the lock: see memdir.h. */
 	free(s);
 }
 
@@ -301,7 +302,7 @@ static int poll_some(struct port *port)
 	return n;
 }
 
-/* Whoever has sent something is to be known before it is decided whose turn it is. */
+/* Reads from all clients that have sent something before the next turn is chosen. */
 static int poll_port(struct port *port)
 {
 	int total = 0, n;
@@ -315,7 +316,7 @@ static int poll_port(struct port *port)
 	return total;
 }
 
-/* How many events there were, or -errno. */
+/* Returns the number of events, or -errno. */
 static int poll_ports(struct server *s)
 {
 	int total = 0;
@@ -331,7 +332,7 @@ static int poll_ports(struct server *s)
 	return total;
 }
 
-/* Everything that can be done without waiting: 1: something was, 0: nothing is left. */
+/* Does everything that needs no waiting. 1: something was done; 0: nothing is left; or -errno. */
 static int work(struct server *s)
 {
 	int events = poll_ports(s);
@@ -387,7 +388,7 @@ static int sleep_until_event(struct server *s, int timeout_ms)
 		if (err)
 			return err;
 	}
-	/* What came before the queues were armed would wake nobody. */
+	/* An event that came before the queues were armed would wake nobody. */
 	busy = work(s);
 	if (busy < 0)
 		return busy;

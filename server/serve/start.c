@@ -20,8 +20,8 @@ enum { WHY_BYTES = 512 };
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* The path of the first region that was not there before this start, and its index; NULL: all were.
- */
+/* The path of the first region that did not exist before this start, and its index; NULL: all
+ * did. */
 static const char *find_made(
 	const struct exports *exports, const struct export *export, uint32_t *index)
 {
@@ -85,7 +85,7 @@ void start_close_sets(struct server *s)
 	s->sets = NULL;
 }
 
-/* ---- what is to be restored ------------------------------------------------------------------ */
+/* ---- choosing snapshots ---------------------------------------------------------------------- */
 
 static int start_add(struct start_plan *plan, const char *dir, const char *name)
 {
@@ -164,7 +164,7 @@ static int plan_latest(struct server *s, struct start_plan *plan)
 	err = add_set(s, plan, set);
 	if (err)
 		log_error("can't read %s: %s", set, errno_text(err));
-	/* Before there is a store. */
+	/* The mark comes before there is a store. */
 	return err ? err : memdir_begin_restore(&s->dir);
 }
 
@@ -188,14 +188,14 @@ void start_plan_fini(struct start_plan *plan)
 	conf_strings_free(&plan->dirs);
 }
 
-/* ---- restored -------------------------------------------------------------------------------- */
+/* ---- restoring ------------------------------------------------------------------------------- */
 
 struct tick {
 	struct progress progress;
 	char what[128];
 };
 
-/* Signals are blocked and wait for the loop, which is not there yet. */
+/* Signals are blocked and wait for the loop, which does not run yet. */
 static bool told_to_end(void)
 {
 	sigset_t set, ends = signals_to_end();

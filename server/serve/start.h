@@ -1,12 +1,12 @@
-/* start.h - parts of a start: each export is described to the store, and exports are restored from
+/* start.h - parts of a start. Each export is described to the store. Exports are restored from
  * snapshots before the server serves anybody: from those of --restore, or from the latest set of
- * snapshot_dir (restore_on_start), where the memory directory is new.
+ * snapshot_dir (restore_on_start), if the memory directory is new.
  *
  * With restore_on_start a new memory directory is marked (memdir_begin_restore) before it gets its
- * store: however such a start ends, the next one does not take it for one that began empty.
+ * store. However such a start ends, the next one does not take it for one that began empty.
  *
  * THREADS  The metadata thread.
- * ERRORS   0 or -errno; the reason, and what can be done, is logged. -EINTR: told to end.
+ * ERRORS   0 or -errno; the reason, and what can be done, is logged. -EINTR: asked to end.
  */
 #ifndef RMEMFS_SERVER_SERVE_START_H
 #define RMEMFS_SERVER_SERVE_START_H
@@ -30,13 +30,13 @@ static inline sigset_t signals_to_end(void)
 	return set;
 }
 
-/* What the store is to make of an export. */
+/* Describes an export to the store. */
 void start_describe(
 	const struct exports *exports, const struct export *export, struct meta_export *out);
 
-/* Opens snapshot_dir, where something needs it: sets server.sets. */
+/* Opens snapshot_dir, if a setting needs it: sets server.sets. */
 int start_open_sets(struct server *s);
-/* Gives its lock back. */
+/* Gives up its lock. */
 void start_close_sets(struct server *s);
 
 /* The snapshots that a start restores. */
@@ -44,10 +44,10 @@ struct start_plan {
 	struct conf_strings dirs;
 	bool is_latest; /* they are the latest set of snapshot_dir */
 };
-/* Chooses what is to be restored; before the store is opened. */
+/* Chooses the snapshots to restore; before the store is opened. */
 int start_plan_restore(struct server *s, struct start_plan *plan);
 void start_plan_fini(struct start_plan *plan);
-/* All of it or nothing; after the store was opened. */
+/* Restores all of them or nothing; after the store was opened. */
 int start_restore(struct server *s, const struct start_plan *plan);
 
 #endif

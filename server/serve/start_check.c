@@ -22,7 +22,7 @@
 #include "server/base/refusal.h"
 #include "server/snapshot/snapshot_sets.h"
 
-/* As rmemfs-server.service and sysusers.d have them. */
+/* As in rmemfs-server.service and sysusers.d. */
 #define UNIT_USER      "rmemfs"
 #define UNIT_MEMORY    "/dev/shm"
 #define UNIT_SNAPSHOTS "/var/lib/rmemfs"
@@ -32,15 +32,15 @@ enum { WHY_BYTES = 512 };
 
 struct start_check {
 	const struct server_config *config;
-	bool unit; /* it is the unit that would start it */
+	bool unit; /* the unit would start the server */
 	struct memdir dir;
 	char holder[MEMDIR_HOLDER_TEXT];
 	struct exports *exports;
-	uint64_t used; /* pages in files, where the store could be read */
+	uint64_t used; /* pages in files, if the store could be read */
 	bool fails, is_refused;
 };
 
-/* Of something that has logged why. */
+/* Notes an error whose reason is logged. */
 static void note(struct start_check *c, int err)
 {
 	if (!err)
@@ -54,7 +54,7 @@ static bool start_check_is_running(const struct start_check *c)
 	return c->holder[0];
 }
 
-/* ---- who would start it ---------------------------------------------------------------------- */
+/* ---- the unit's user ------------------------------------------------------------------------- */
 
 static bool become_unit_user(const struct server_config *config)
 {
@@ -187,7 +187,7 @@ static void check_store(struct start_check *c)
 	}
 }
 
-/* A start goes on without the lock, but RDMA does not. */
+/* Without the lock a start goes on, but RDMA does not. */
 static void check_memlock(struct start_check *c)
 {
 	uint64_t bytes = server_config_store_bytes(c->config);
@@ -272,7 +272,7 @@ static void check_snapshots(struct start_check *c)
 		return;
 	if (c->unit && strcmp(config->snapshot_dir, UNIT_SNAPSHOTS) == 0 &&
 		access(config->snapshot_dir, F_OK) != 0)
-		return; /* StateDirectory= */
+		return; /* StateDirectory= makes it */
 	err = snapshot_sets_look(&sets, config->snapshot_dir, config->snapshot_on_stop,
 		start_check_is_running(c), &(struct image_why){why, sizeof(why)});
 	if (err)
@@ -286,7 +286,7 @@ static void check_snapshots(struct start_check *c)
 		close(sets.fd);
 }
 
-/* --restore: what is in the images only reading them all would tell. */
+/* For --restore. Opens the images only: to check their contents it would have to read them all. */
 static void check_images(struct start_check *c)
 {
 	for (size_t i = 0; i < c->config->restore.n; i++) {

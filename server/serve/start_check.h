@@ -1,12 +1,13 @@
-/* start_check.h - --check-config: what a start would do with this configuration on this machine.
+/* start_check.h - --check-config: tells what a start would do with this configuration on this
+ * machine.
  *
- * It asks the functions that the start asks: which memory directory (memdir_look), exports and room
- * (exports_plan), store (meta_look), snapshots (snapshot_sets_look) and ports (ports_look). Nothing
- * is made or changed. Where a server runs on the memory directory it is left alone: what a restart
- * would do is told, as far as that can be known.
+ * It asks the functions that the start asks, about the memory directory (memdir_look), exports and
+ * room (exports_plan), store (meta_look), snapshots (snapshot_sets_look) and ports (ports_look). It
+ * makes and changes nothing. If a server runs on the memory directory, that is left alone. Then the
+ * check tells what a restart would do, as far as that can be known.
  *
- * Run by root where the memory directory is the unit's user's, it looks as that user, and knows
- * what the unit makes and allows.
+ * If root runs it, and the memory directory belongs to the unit's user, it looks as that user, and
+ * knows what the unit makes and allows.
  *
  * Standard output has what would be done; standard error has a line for each problem.
  */

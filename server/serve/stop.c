@@ -14,8 +14,8 @@
 #include "server/snapshot/snapshot_sets.h"
 
 struct stop {
-	const char *cancelled; /* why; NULL: it is not */
-	unsigned begun;        /* snapshots: of the first so many exports */
+	const char *cancelled; /* the reason; NULL: it is not */
+	unsigned begun;        /* the snapshots of so many exports were begun */
 	char set[SNAPSHOT_SET_PATH_BYTES];
 	int64_t since_ms;
 	struct progress progress;
@@ -71,8 +71,9 @@ void stop_begin(struct server *s)
 	s->stop->since_ms = now_ms();
 	log_notice("writing snapshots of %u export%s to %s; another signal cancels that",
 		s->exports->n, s->exports->n == 1 ? "" : "s", s->stop->set);
-	/* Another one's. Its thread may be long in a write to a disk: its end is waited for by
-	 * stop_step(), so that clients are answered and systemd is told meanwhile. */
+	/* Cancels another snapshot that is under way. Its thread may be long in a write to a disk.
+	 * stop_step() waits for its end, so that clients are answered and systemd is told
+	 * meanwhile. */
 	snapshot_cancel(s, "the server is stopping");
 }
 
@@ -101,7 +102,7 @@ static void stop_publish(struct server *s)
 	CRASH_POINT("stop.published");
 }
 
-/* Where the disk hangs for good, so does the thread that writes to it. */
+/* If the disk hangs for good, so does the thread that writes to it. */
 static void stop_give_up(struct server *s)
 {
 	log_error("the disk of %s has taken nothing for %d minutes: it is given up. The server "
@@ -117,7 +118,8 @@ static void stop_tell(struct server *s)
 	struct snapshot_view view;
 	char what[128];
 
-	/* systemd's patience ends then: a disk that hangs is waited for no longer than that. */
+	/* From then on systemd is not asked for more time. So its limit ends the wait for a disk
+	 * that hangs. */
 	if (s->stop->cancelled)
 		return;
 	if (progress_hangs(&s->stop->progress, snapshot_steps(s), now_ms())) {

@@ -3,8 +3,8 @@
  *     SIGTERM -> stop_begin -> export after export: snapshot_take_last ->
  *     snapshot_sets_publish -> the end
  *
- * An export is served until its clients have ended their writes for its own snapshot, and not any
- * more then: nothing is acknowledged that a restored server would not know of. The set of the stop
+ * An export is served until its clients have ended their writes for its own snapshot, and no
+ * longer. So nothing is acknowledged that a restored server would not know of. The set of the stop
  * before stays the latest until all snapshots of this one are on the disk.
  *
  * THREADS  The metadata thread.
@@ -14,18 +14,18 @@
 
 #include "server/session/context.h"
 
-/* Before the others, in server.stop. */
+/* Makes server.stop, before the other parts. */
 int stop_new(struct server *s);
 void stop_delete(struct server *s);
 
-/* Sets server.leaving; the server goes on until stop_step() sets server.stopping. */
+/* Sets server.leaving. The server goes on until stop_step() sets server.stopping. */
 void stop_begin(struct server *s);
-/* A second signal: nothing more is waited for. */
+/* A second signal: the server waits for nothing more. */
 void stop_cancel(struct server *s);
-/* What is due, while server.leaving; returns when to ask next, in ms. Sets server.stopping at the
- * end, and stop_error() where there is no new set. */
+/* Does what is due while server.leaving. Returns after how many ms to call it next. Sets
+ * server.stopping at the end, and stop_error() if there is no new set. */
 int stop_step(struct server *s);
-/* 0, or -errno: the last snapshots were to be taken, and were not. */
+/* 0, or -errno: last snapshots were to be taken, and were not. */
 int stop_error(const struct server *s);
 
 #endif
