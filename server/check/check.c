@@ -108,7 +108,7 @@ int check_each(struct check *c, enum store_table table, uint64_t from, uint64_t 
 	int err = store_seek(c->m->store, table, STORE_KEY(from), &key, &val);
 
 	while ((!err || err == -EBADMSG) && key.hi <= to) {
-		/* Where the walk itself fails it has no next record. */
+		/* If the walk itself fails it has no next record. */
 		if (err && any && key.hi == last.hi && key.lo == last.lo)
 			return err;
 		if (!err)
@@ -132,7 +132,7 @@ int check_each_of_volume(struct check *c, enum store_table table,
 		c, table, inode_key(c->v, 0), inode_key(c->v, ino_of_key(UINT64_MAX)), fn);
 }
 
-/* ---- records of nobody ----------------------------------------------------------------------- */
+/* ---- records without an export --------------------------------------------------------------- */
 
 static bool knows_export(struct check *c, uint64_t id)
 {
@@ -141,7 +141,7 @@ static bool knows_export(struct check *c, uint64_t id)
 	return id && store_get(c->m->store, STORE_META, STORE_KEY(id), &val) != -ENOENT;
 }
 
-/* All keys of these tables begin with an export's id. */
+/* The keys of these tables all begin with an export's id. */
 static int check_exports_of(struct check *c, enum store_table table)
 {
 	struct store_key key = {0};

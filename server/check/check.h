@@ -1,10 +1,11 @@
-/* check.h - is the store whole? Walks every record and holds them against each other: each page of
- * an export is in exactly one state, free ones are zero, totals and link counts agree, every name
- * leads to an inode and every inode belongs to somebody.
+/* check.h - is the store whole? Walks every record and compares them with each other. Each page of
+ * an export is in exactly one state, free pages are zero, totals and link counts agree. Every name
+ * leads to an inode. Every inode has a name, or a session keeps it, or it is to be reaped.
  *
- * THREADS  The metadata thread, outside batches. Takes memory of a byte a page and some a name, and
- *          time for a look at every record and every free page.
- * ERRORS   -ENOMEM, or the store failed otherwise. What can't be read is a problem like the others.
+ * THREADS  The metadata thread, outside batches. Takes a byte of memory for each page and some for
+ *          each name. Takes the time to look at every record and every free page.
+ * ERRORS   -ENOMEM, or the store failed otherwise. A record that can't be read is a problem like
+ *          the others.
  */
 #ifndef RMEMFS_SERVER_CHECK_CHECK_H
 #define RMEMFS_SERVER_CHECK_CHECK_H
@@ -14,9 +15,9 @@
 struct meta;
 
 struct check_report {
-	/* A line for people that names the thing. */
+	/* A line for people that names the damaged thing. */
 	void (*problem)(const char *line, void *arg);
-	/* What is looked at now; NULL: nobody asks. */
+	/* Names the part that is being checked. NULL: not wanted. */
 	void (*progress)(const char *what, void *arg);
 	void *arg;
 };

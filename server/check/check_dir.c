@@ -15,10 +15,10 @@
 #include "server/memory/memdir.h"
 #include "server/meta/meta_internal.h"
 
-/* ---- what people see ------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 struct output {
-	bool terminal; /* standard error is one: it has a line of progress */
+	bool terminal; /* standard error is a terminal, which shows a line of progress */
 	uint64_t nproblems;
 };
 
@@ -50,7 +50,7 @@ static uint64_t region_bytes(const struct volume *v, uint32_t i)
 	return (uint64_t)space_region_pages(&v->space, i) * PAGE_BYTES;
 }
 
-/* Maps the region's file, or says why not. */
+/* Maps the region's file, or says in why what is wrong with it. */
 static int map_region(
 	const struct memdir *dir, struct volume *v, uint32_t i, char *why, size_t whylen)
 {
@@ -107,7 +107,7 @@ static void unmap_regions(struct meta *m)
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
-/* Of an opened store. */
+/* The store is open. */
 static int check_meta(const struct memdir *dir, struct meta *m, struct output *out)
 {
 	const struct check_report report = {

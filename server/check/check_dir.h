@@ -1,11 +1,11 @@
-/* check_dir.h - the memory directory of a stopped server is checked: its boot id, the regions, the
+/* check_dir.h - checks the memory directory of a stopped server: its boot id, the regions, the
  * store's file and all that is in it, whatever the configuration names.
  *
  * Holds the directory's lock meanwhile, so that no server starts on it, and changes nothing.
- * Problems go to standard output, one a line, and a summary after them; progress to standard error
- * where that is a terminal.
+ * Problems go to standard output, one a line, and a summary after them. Progress goes to standard
+ * error if that is a terminal.
  *
- * COST       A look at every record and every free page; memory of a byte a page.
+ * COST       A look at every record and every free page; a byte of memory for each page.
  */
 #ifndef RMEMFS_SERVER_CHECK_CHECK_DIR_H
 #define RMEMFS_SERVER_CHECK_CHECK_DIR_H

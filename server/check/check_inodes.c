@@ -88,7 +88,7 @@ static int check_links(struct check *c, const struct stored_inode *i)
 	} else if (ino == ROOT_INO) {
 		check_problem(c, "the root is no directory, or was removed");
 	}
-	/* Names of dead ones have been told of. */
+	/* Names of a dead inode are a problem that is reported already. */
 	if (!(i->flags & INODE_DEAD) && i->attr.nlink != links)
 		check_problem(c, "inode %" PRIu64 " says %" PRIu32 " links, and has %" PRIu64, ino,
 			i->attr.nlink, links);
@@ -98,9 +98,9 @@ static int check_links(struct check *c, const struct stored_inode *i)
 
 /* ---- extents --------------------------------------------------------------------------------- */
 
-/* What the extents of an inode come to. */
+/* The sums over an inode's extents. */
 struct sums {
-	uint64_t end; /* of the last one seen: the next must not begin before it */
+	uint64_t end; /* of the last extent seen: the next one must not begin before it */
 	uint64_t nextents, npages, hidden;
 };
 
@@ -142,7 +142,7 @@ static int sum_extents(struct check *c, const struct stored_inode *i, struct sum
 	int err;
 
 	if (i->flags & INODE_DEAD)
-		whole.cut = NO_CUT; /* what its record has is not hidden by the cut */
+		whole.cut = NO_CUT; /* the cut does not hide the extents of the record's head */
 	for (uint32_t n = 0; n < inode_nhead(i); n++)
 		add_extent(c, &whole, &i->head[n], sums);
 	while (!(err = extents_stored_at(c->v, i, from, &e))) {
@@ -153,7 +153,7 @@ static int sum_extents(struct check *c, const struct stored_inode *i, struct sum
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Where the file was cut, and how many pages of it are still to be freed. */
+/* Loads the place where the file was cut, and how many of its pages are still to be freed. */
 static int load_cut(struct check *c, struct stored_inode *i, struct reap_record *record)
 {
 	int err;
@@ -245,7 +245,7 @@ static int check_inode(struct check *c, struct store_key key, const struct store
 	return err ? err : check_links(c, &i);
 }
 
-/* The table's record of an inode belongs to one that has such records. */
+/* A record in the table must belong to an inode that has such records. */
 static int check_inodes_check_owner(struct check *c, enum store_table table, uint64_t ino)
 {
 	struct store_key key = STORE_KEY(inode_key(c->v, ino));

@@ -1,4 +1,4 @@
-/* check_leases.c - what sessions have of inodes: no two have what only one can. */
+/* check_leases.c - leases and pins of sessions: no two of the leases exclude each other. */
 #include "server/check/check_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* check_locks.c - locks that sessions have: no two that only one can have. */
+/* check_locks.c - locks of sessions: no two of them exclude each other. */
 #include "server/check/check_internal.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "common/base/util.h"
 #include "server/record/lock.h"
 
-/* Whether b, the next one, may follow a. */
+/* Whether b, the next lock, may follow a. */
 static bool in_order(const struct lock *a, const struct lock *b)
 {
 	if (a->kind != b->kind)
@@ -40,7 +40,7 @@ static void check_conflicts(struct check *c, const struct lock *locks, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < seen->n; k++) {
-			/* Whichever came first, the other one was not to be had. */
+			/* In either order the second lock could not be had. */
 			if (!lock_in_way(&locks[i], &seen->v[k]) ||
 				!lock_in_way(&seen->v[k], &locks[i]))
 				continue;
@@ -53,7 +53,8 @@ static void check_conflicts(struct check *c, const struct lock *locks, size_t n)
 	}
 }
 
-/* Those of one record after the other, and so those of one session among each other, too. */
+/* Adds one record after the other, and so compares the locks of one session with each other,
+ * too. */
 static int see(struct check *c, uint64_t key, const struct lock *locks, size_t n)
 {
 	struct check_locks *seen = &c->locks;

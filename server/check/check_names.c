@@ -32,7 +32,7 @@ static bool name_is_possible(const struct rpc_str *name)
 	       !(name->s[0] == '.' && name->len <= 2 && name->s[name->len - 1] == '.');
 }
 
-/* Colliding names follow each other. */
+/* Names with colliding hashes follow each other. */
 static int check_twice(struct check *c, struct store_key key, const struct dirent_entry *e)
 {
 	struct store_key at = STORE_KEY(key.hi, dirent_first_cookie(&c->m->hash, &e->name));
@@ -152,7 +152,7 @@ int check_names(struct check *c)
 
 enum { UNKNOWN, ON_PATH, REACHED, LOST };
 
-/* From a directory up to one that is known; returns what it is. */
+/* Climbs from a directory to one that is known, and returns the state of that. */
 static uint8_t climb(const struct check *c, const uint8_t *known, uint8_t *path, uint64_t dir)
 {
 	for (;;) {

@@ -21,7 +21,7 @@ static uint8_t *check_pages_state_of(struct check *c, unsigned region, uint64_t 
 	return &c->states[region * c->v->space.region_pages + page];
 }
 
-/* One line for neighbours that had one state before. */
+/* Reports one line for neighbours that had the same state before. */
 static void check_pages_mark(struct check *c, struct page_run run, uint8_t state, const char *as)
 {
 	const struct space *sp = &c->v->space;
@@ -73,7 +73,7 @@ static int check_run(struct check *c, struct store_key key, const struct store_v
 	return 0;
 }
 
-/* What the server counts in memory. */
+/* Compares the stored runs with the counts in the server's memory. */
 static void check_counts(struct check *c)
 {
 	const struct space_counts *now = &c->v->space.now;
@@ -101,7 +101,7 @@ int check_runs(struct check *c)
 	return err;
 }
 
-/* ---- when all are marked --------------------------------------------------------------------- */
+/* ---- after all pages were marked ------------------------------------------------------------- */
 
 static bool is_zero(const uint8_t *page)
 {

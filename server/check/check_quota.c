@@ -1,4 +1,4 @@
-/* check_quota.c - quotas: usage is what the inodes come to, reservations belong to sessions and add
+/* check_quota.c - quotas: usage is the sum over the inodes; reservations belong to sessions and add
  * up. */
 #include "server/check/check_internal.h"
 
@@ -55,7 +55,7 @@ static int check_held(struct check *c, struct store_key key, const struct store_
 	return 0;
 }
 
-/* Owners that the table has; each is taken out of the sums. */
+/* Compares an owner that the table has, and takes it out of the sums. */
 static int check_usage(struct check *c, struct store_key key, const struct store_val *val)
 {
 	struct quota_usage usage;
@@ -74,7 +74,7 @@ static int check_usage(struct check *c, struct store_key key, const struct store
 	return 0;
 }
 
-/* What is left of them, the table does not know of. */
+/* Sums that are left belong to owners that the table does not have. */
 static void check_missing(struct check *c)
 {
 	const struct quota_usage nothing = {0};

@@ -16,7 +16,7 @@ static int collect_session(struct check *c, struct store_key key, const struct s
 	int err = meta_session_decode(c->m, key, val, &session, &export_id);
 
 	if (err == -EBADMSG)
-		return 0; /* check_sessions() tells */
+		return 0; /* check_session() reports it */
 	return !err && export_id == c->v->id ? check_list_add(&c->sessions, key.hi) : err;
 }
 
@@ -103,7 +103,7 @@ static int check_reply(struct check *c, struct store_key key, const struct store
 	return val->len < sizeof(uint64_t) ? -EBADMSG : 0;
 }
 
-/* Of orphans the second half of the key has the export. */
+/* The second half of an orphan's key has the export. */
 static int check_orphan_export(struct check *c, struct store_key key, const struct store_val *val)
 {
 	uint64_t id = key.lo >> INO_BITS;
@@ -132,7 +132,7 @@ int check_sessions(struct check *c)
 	return err ? err : check_each(c, STORE_HELD, 0, UINT64_MAX, check_held_exports);
 }
 
-/* ---- who has what ---------------------------------------------------------------------------- */
+/* ---- holders --------------------------------------------------------------------------------- */
 
 int check_holder(
 	struct check *c, uint64_t ino, const char *held, uint64_t id, bool shared, bool *ended)

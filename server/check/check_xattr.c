@@ -1,4 +1,4 @@
-/* check_xattr.c - extended attributes: the values are whole, and the inode says what it has. */
+/* check_xattr.c - extended attributes: the values are whole, and the inode agrees with them. */
 #include "server/check/check_internal.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* ---- attributes of one inode ----------------------------------------------------------------- */
 
-/* What its records come to. */
+/* The sums over its records. */
 struct sums {
 	uint32_t names, flags;
 	uint64_t nparts;
@@ -129,7 +129,7 @@ int check_xattrs(struct check *c, const struct stored_inode *i)
 	struct xattr x;
 	int err = 0;
 
-	/* What is being freed is whole no more; of an inode without any, see check_owners. */
+	/* A dead inode is no longer whole. For an inode without attributes see check_owners(). */
 	if (i->flags & INODE_DEAD || !i->attr.flags)
 		return 0;
 	while (!(err = xattr_next(c->v, i, cookie, &x))) {
@@ -148,7 +148,7 @@ int check_xattrs(struct check *c, const struct stored_inode *i)
 
 /* ---- values on their way --------------------------------------------------------------------- */
 
-/* Each piece but the first follows one that ends where it begins. */
+/* Each piece except the first must follow one that ends where it begins. */
 static int check_piece(struct check *c, struct store_key key, const struct store_val *val)
 {
 	uint32_t stage = (uint32_t)(key.lo >> STAGE_SHIFT), offset = (uint32_t)key.lo;
