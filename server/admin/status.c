@@ -1,4 +1,4 @@
-/* status.c - the state of everything as one JSON text. */
+/* status.c - the server's state as one JSON text. */
 #include "server/admin/status.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static json_t *describe_counters(const struct rpc_counters *n)
 		(json_int_t)n->rpc_data_bytes);
 }
 
-/* Of the sessions that were and those that are; export NULL: of all exports. */
+/* The sum over ended and present sessions. export NULL: of all exports. */
 static struct rpc_counters sum_counters(const struct server *s, const struct export *export)
 {
 	struct rpc_counters sum = {0};
@@ -48,7 +48,7 @@ static struct rpc_counters sum_counters(const struct server *s, const struct exp
 	return sum;
 }
 
-/* Owners that are listed of one export: there may be one for each file. */
+/* Limit on the owners that are listed for one export: each file may have another owner. */
 enum { QUOTAS_LISTED = 4096 };
 
 struct quota_list {
@@ -114,7 +114,7 @@ static json_t *describe_leases(
 		(int)u->lock_waits);
 }
 
-/* Inodes that are listed of one export: those that most wait for. */
+/* Limit on the inodes that are listed for one export: those that most requests wait for. */
 enum { CONTESTED_LISTED = 32 };
 
 struct contested_list {
@@ -141,7 +141,7 @@ static void add_contested(const struct recall_view *view, void *arg)
 	list->v[i] = *view;
 }
 
-/* Names of files are not for everybody. */
+/* names: the caller may see names of files. */
 static json_t *describe_contested(const struct server *s, const struct export *export, bool names)
 {
 	struct contested_list list = {.n = 0};
@@ -291,7 +291,7 @@ static json_t *describe_holder(const struct client_session *session)
 		(json_int_t)n.pins, "locks", (json_int_t)n.locks);
 }
 
-/* One that is to end does so when nothing of it can reach memory. */
+/* A session that is to end does so when no process of it can reach memory. */
 json_t *status_waits_for(const struct client_session *session)
 {
 	json_t *pids = json_array();
@@ -335,7 +335,7 @@ static json_t *describe_identity(const struct server *s)
 
 	for (unsigned i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	/* As a number it would be rounded by readers that keep 53 bits. */
+	/* A string: readers that keep 53 bits would round the number. */
 	snprintf(incarnation, sizeof(incarnation), "%" PRIu64, s->incarnation);
 	return json_pack("{s:s s:i s:i s:s s:s s:I s:I s:o}", "version", RMEMFS_VERSION,
 		"wire_version", (int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
@@ -388,8 +388,8 @@ static json_t *status_describe(const struct server *s, bool names)
 
 /* ---- strangers ------------------------------------------------------------------------------- */
 
-/* A second's answers at once, and then each when its time has come: when that of the next one has.
- */
+/* When the next stranger may be answered: after a pause, the answers of a second at once, and then
+ * each at its time. */
 static int64_t next_answer_ms(const struct server *s, int64_t now)
 {
 	return max_i64(s->told_until_ms, now - 1000) + 1000 / STRANGERS_PER_S;

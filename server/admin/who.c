@@ -64,7 +64,7 @@ static const char *inode_state_name(uint32_t mode)
 	return "special";
 }
 
-/* A session by its number, and who that is; "" where it has ended. */
+/* A session's number and client; "" if the session has ended. */
 static json_t *describe_owner(const struct who *w, uint64_t id)
 {
 	const struct client_session *session = client_session_find(w->server, id);
@@ -164,7 +164,7 @@ static bool is_shared(const struct who *w)
 	return false;
 }
 
-/* An empty path: it was not asked for by that. */
+/* path is empty if the request named an inode number. */
 static int who_describe(struct who *w, const struct attr *attr, const char *path, json_t **root)
 {
 	unsigned index = w->export->index;
@@ -208,7 +208,7 @@ static int refuse_lookup(struct client_request *req, int err)
 	return err;
 }
 
-/* Writes the text. Else the request is refused. */
+/* Writes the text, or refuses the request. */
 static int who_look(struct client_request *req, const struct export *export)
 {
 	const struct rpc_str *path = &req->rpc.who.path;

@@ -1,4 +1,5 @@
-/* who.h - who has a file of a shared export, and who waits for it, as JSON, in answer to WHO.
+/* who.h - which clients have a file of a shared export, and which wait for it: as JSON, in answer
+ * to WHO.
  *
  * THREADS  The metadata thread.
  */
