@@ -1,12 +1,12 @@
-/* image.h - the directory that a snapshot is: written once, read to restore an export.
+/* image.h - a snapshot's directory: written once, read to restore an export.
  *
  *     DIR/records     the export's records (marker.h)
  *     DIR/pages       the pages of its files
- *     DIR/manifest    what the two must be; written last, and under this name only when all else is
+ *     DIR/manifest    describes these two; written last, and under this name only when all else is
  *                     on the disk: without it a directory is no snapshot
  *
- * Records and pages are files of blocks, each with a sum of itself, of its place and of the
- * snapshot it belongs to; the manifest has the number of blocks and bytes and a sum of its own. So
+ * Records and pages are files of blocks. Each block has a sum of itself, of its place and of the
+ * snapshot it belongs to. The manifest has the number of blocks and bytes and a sum of its own. So
  * no byte of a snapshot can change, nor a file be cut or taken from another one, unnoticed.
  *
  * THREADS  One thread at a time.
@@ -30,12 +30,12 @@ struct image_why {
 	size_t len;
 };
 
-/* Fills it in and returns err. */
+/* Fills in why and returns err. */
 int image_fail(const struct image_why *why, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* "can't DOING PATH: the error's text". Under systemd a filesystem that is read-only may be so for
- * the unit alone: then also what lets the server write below dir, an existing directory. */
+/* "can't DOING PATH: the error's text". Under systemd a filesystem may be read-only for the unit
+ * alone. Then the text also says how to let the server write below dir, an existing directory. */
 int image_fail_writing(
 	const struct image_why *why, int err, const char *doing, const char *path, const char *dir);
 
@@ -48,22 +48,23 @@ struct image_totals {
 
 struct image_writer;
 
-/* DIR must be empty, or not exist: then it is made, and its name is on the disk. -ENOTEMPTY.
- * -EPERM: others can change it. -EACCES: the directory it is in can't be read, as syncing takes. */
+/* dir must be empty or missing. A missing one is made, and its name is on the disk. -ENOTEMPTY: it
+ * is not empty. -EPERM: others can change it. -EACCES: the directory above can't be read, which
+ * syncing needs. */
 int image_create(const char *dir, struct image_writer **out, const struct image_why *why);
 int image_add_record(
 	struct image_writer *w, const struct marker_record *rec, const struct image_why *why);
-/* At most PROTECT_TAKE_PAGES pages; first is by region * region_pages + page. */
+/* At most PROTECT_TAKE_PAGES pages. first: region * region_pages + page. */
 int image_add_pages(struct image_writer *w, uint64_t first, uint32_t npages, const void *data,
 	const struct image_why *why);
-/* All of it is on the disk after this, and it is no snapshot yet. */
+/* After this all of it is on the disk, but it is no snapshot yet. */
 int image_finish(
 	struct image_writer *w, const struct marker_facts *facts, const struct image_why *why);
-/* After image_finish(): makes it a snapshot, which image_writer_delete() leaves alone. An error: it
- * is none, as before. */
+/* After image_finish(): makes it a snapshot, which image_writer_delete() leaves alone. After an
+ * error it is none, as before. */
 int image_publish(struct image_writer *w, const struct image_why *why);
 const struct image_totals *image_written(const struct image_writer *w);
-/* Unless image_publish() has made it a snapshot: removes what was written. */
+/* Removes what was written, unless image_publish() has made it a snapshot. */
 void image_writer_delete(struct image_writer *w);
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -75,16 +76,16 @@ int image_open(const char *dir, struct image_reader **out, const struct image_wh
 void image_close(struct image_reader *r);
 const struct marker_facts *image_facts(const struct image_reader *r);
 const struct image_totals *image_totals(const struct image_reader *r);
-/* When it was ended, in seconds of the server's clock. */
+/* When it was finished, in seconds of the server's clock. */
 int64_t image_time(const struct image_reader *r);
 
 /* The next record; the data are valid until the next call. -ENOENT: that was the last one. */
 int image_next_record(
 	struct image_reader *r, struct marker_record *rec, const struct image_why *why);
-/* The next pages: first is by region * region_pages + page of the facts. */
+/* The next pages. first: region * region_pages + page, with the region_pages of the facts. */
 int image_next_pages(struct image_reader *r, uint64_t *first, uint32_t *npages, const void **data,
 	const struct image_why *why);
-/* From the beginning again. */
+/* Starts again at the first record and page. */
 int image_rewind(struct image_reader *r, const struct image_why *why);
 
 #endif

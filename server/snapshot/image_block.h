@@ -1,8 +1,8 @@
 /* image_block.h - files of blocks with sums, for image_write.c and image_read.c.
  *
- * A block is a header of 32 bytes, little-endian: length of the data 4, a count 4, a first number
- * 8, the sum 8, and 8 that tell it from anything else; then the data. The sum is XXH3 of the data,
- * seeded by the header, by the block's number in its file, and by the snapshot's id.
+ * A block is a header of 32 bytes, little-endian, and the data. The header has the length of the
+ * data (4), a count (4), a first number (8), the sum (8), and a magic text (8). The sum is XXH3 of
+ * the data, seeded by the header, by the block's number in its file, and by the snapshot's id.
  */
 #ifndef RMEMFS_SERVER_SNAPSHOT_IMAGE_BLOCK_H
 #define RMEMFS_SERVER_SNAPSHOT_IMAGE_BLOCK_H
@@ -34,7 +34,7 @@ struct block {
 };
 
 void image_block_encode(const struct block *b, uint8_t header[BLOCK_HEADER_BYTES]);
-/* False: it is no header of a block. */
+/* False: it is not the header of a block. */
 bool image_block_decode(struct block *b, const uint8_t header[BLOCK_HEADER_BYTES]);
 uint64_t image_block_sum(const struct block *b, const void *data, enum image_file file,
 	uint64_t number, uint64_t id);

@@ -1,4 +1,4 @@
-/* image_read.c - a snapshot's directory is read, and held against its sums; see image.h. */
+/* image_read.c - reads a snapshot's directory and checks its sums; see image.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ struct image_reader {
 	struct image_totals totals;
 	struct stream streams[IMAGE_FILES];
 	struct wire_in records; /* of the block that was read last */
-	uint32_t nrecords;      /* left in it */
+	uint32_t nrecords;      /* left in that block */
 };
 
 static int damaged(const struct image_reader *r, enum image_file file, const struct image_why *why)
@@ -38,7 +38,7 @@ static int damaged(const struct image_reader *r, enum image_file file, const str
 		image_file_names[file], r->streams[file].at + 1, r->streams[file].nblocks);
 }
 
-/* 0 bytes at the end; else all of them, or -errno. -EBADMSG: some are missing. */
+/* 0: all bytes were read; or -errno. -EBADMSG: the file ends before. */
 static int read_all(int fd, void *buf, size_t len)
 {
 	size_t done = 0;
@@ -67,8 +67,8 @@ static bool parse_hex(const char *text, uint8_t *out, size_t n)
 	return text[2 * n] == '\0';
 }
 
-/* Its last line is the sum of all before it, which is checked first: what is wrong after that was
- * written wrong. */
+/* The manifest's last line is the sum of all before it, which is checked first. So any other error
+ * was there when it was written. */
 static bool sum_is_right(const char *text, size_t len)
 {
 	const char *last = text;
@@ -227,7 +227,7 @@ int image_rewind(struct image_reader *r, const struct image_why *why)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* -ENOENT: that was the last one. */
+/* -ENOENT: that was the last block. */
 static int next_block(
 	struct image_reader *r, enum image_file file, struct block *b, const struct image_why *why)
 {

@@ -1,4 +1,4 @@
-/* image_write.c - a snapshot's directory is made; see image.h. */
+/* image_write.c - makes a snapshot's directory; see image.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +21,13 @@ enum { FLUSH_BYTES = 64 << 20 };
 
 struct image_writer {
 	char *dir;
-	bool made; /* the directory, by us */
+	bool made; /* this writer made the directory */
 	bool published;
 	int dirfd;
 	int fds[IMAGE_FILES];
 	uint64_t id;
 	uint64_t nblocks[IMAGE_FILES], nbytes[IMAGE_FILES];
-	uint64_t nflushed[IMAGE_FILES]; /* bytes that the disk was told to write */
+	uint64_t nflushed[IMAGE_FILES]; /* bytes whose writing to the disk was begun */
 	struct image_totals totals;
 	/* The block of records that is being filled. */
 	uint32_t nrecords;
@@ -44,7 +44,7 @@ static int fail_write(
 	return image_fail_writing(why, err, "write", path, w->dir);
 }
 
-/* ---- made ------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static int check_empty(int fd)
 {
@@ -66,7 +66,7 @@ static int check_empty(int fd)
 	return err;
 }
 
-/* Below a directory that is everybody's, anybody may have made it before us. */
+/* Below a directory that everybody can write to, another user may have made it before us. */
 static int image_write_check_owner(const struct image_writer *w, const struct image_why *why)
 {
 	struct stat st;
@@ -83,8 +83,8 @@ static int image_write_check_owner(const struct image_writer *w, const struct im
 	return 0;
 }
 
-/* The directory's own name is in the one above it. Before anything is written: what can't be kept
- * is not begun. */
+/* The directory's own name is in the one above it. Syncs that before anything is written: a
+ * snapshot that can't be kept is not begun. */
 static int sync_above(const struct image_writer *w, const struct image_why *why)
 {
 	autoclose int above = openat(w->dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -165,7 +165,7 @@ int image_create(const char *dir, struct image_writer **out, const struct image_
 	return 0;
 }
 
-/* Its place is left for another attempt; what was there before is not ours. */
+/* Leaves the place for another attempt. Files that were there before are not ours. */
 static void remove_files(struct image_writer *w)
 {
 	for (unsigned i = 0; i < IMAGE_FILES; i++)
@@ -173,7 +173,7 @@ static void remove_files(struct image_writer *w)
 			unlinkat(w->dirfd, image_file_names[i], 0);
 	if (w->fds[0] >= 0) {
 		unlinkat(w->dirfd, IMAGE_MANIFEST_NEW, 0);
-		/* It may have got its name, and that not be on the disk. */
+		/* It may have got its name, but that is not on the disk. */
 		unlinkat(w->dirfd, IMAGE_MANIFEST, 0);
 	}
 	if (w->made)
@@ -216,8 +216,8 @@ static int write_all(int fd, struct iovec *iov, int n)
 	return 0;
 }
 
-/* The disk writes while more comes. So it is never far behind, and how far this is says something,
- * and the last fsync has little to do. */
+/* The disk writes while more comes. So it is never far behind, the progress means something, and
+ * the last fsync has little to do. */
 static int image_write_flush(struct image_writer *w, enum image_file file)
 {
 	off_t done = (off_t)w->nflushed[file], more = (off_t)w->nbytes[file] - done;

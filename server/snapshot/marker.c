@@ -38,7 +38,7 @@ struct marker {
 	uint8_t record[RECORD_BYTES_MAX];
 };
 
-/* ---- made ------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static void take_facts(struct marker *mk, const struct meta *m, const struct volume *v)
 {
@@ -110,7 +110,7 @@ static int get(struct marker *mk, enum store_table table, uint64_t hi, uint8_t *
 	return !err && found.hi != hi ? -ENOENT : err;
 }
 
-/* What of the inode is visible. */
+/* Finds out which part of the inode is visible. */
 static int look_at_inode(struct marker *mk, uint64_t key)
 {
 	uint8_t buf[512];

@@ -1,8 +1,8 @@
 /* marker.h - an export as it was at one moment: its records, while the store goes on changing, and
- * which of its pages they name, protected from then on (protect.h).
+ * the pages that they name, which are protected from then on (protect.h).
  *
- * What only the sessions of that moment had is left out: files without a name that were kept open,
- * and extents that wait for the reaper. Grants, sessions and replies are not part of it either.
+ * Left out are files without a name that sessions kept open at that moment, and extents that wait
+ * for the reaper. Grants, sessions and replies are not part of it, either.
  *
  * OWNERSHIP  marker_new() takes the store's one view; marker_delete() gives it back.
  * THREADS    New and delete: the metadata thread, outside batches. The others: one other thread.
@@ -21,28 +21,28 @@
 struct marker;
 struct protect;
 
-/* Of the export and its store, at the moment. */
+/* Facts about the export and its store at that moment. */
 struct marker_facts {
 	char name[EXPORT_NAME_MAX + 1];
 	uint8_t store_id[META_STORE_ID_BYTES];
-	struct dirent_hash hash; /* cookies come from it */
+	struct dirent_hash hash; /* the cookies come from it */
 	uint64_t npages, region_pages;
 	uint64_t next_ino;
 };
 
-/* A record; its key without the export. */
+/* A record; its key lacks the export's id. */
 struct marker_record {
 	enum store_table table;
 	uint64_t ino, lo;
-	const void *data; /* until the next one */
+	const void *data; /* valid until the next one */
 	size_t len;
 };
 
-/* The tables that a marker consists of, in its order; inodes come before all else. */
+/* The tables of a marker, in its order; inodes come before all else. */
 extern const enum store_table marker_tables[];
 extern const unsigned marker_ntables;
 
-/* aside_bytes, wake_fd: protect_begin()'s. */
+/* aside_bytes, wake_fd: see protect_begin(). */
 int marker_new(struct meta *m, unsigned export_index, uint64_t aside_bytes, int wake_fd,
 	struct marker **out);
 /* Also ends the protection of pages. */
@@ -54,7 +54,7 @@ struct protect *marker_pages(const struct marker *mk);
 /* -ENOENT: that was the last one. -ESTALE: the store was short of room, and the marker is gone;
  * -EBADMSG: the store is damaged. */
 int marker_next(struct marker *mk, struct marker_record *rec);
-/* No more records will be asked for: the store need not keep them. */
+/* No more records are needed: the store need not keep them. */
 void marker_records_done(struct marker *mk);
 
 #endif

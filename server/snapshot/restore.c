@@ -17,7 +17,8 @@
 
 enum { BATCH_RECORDS = 32, ROOM_PER_RECORD = 6 };
 
-/* Where pages of the snapshot lie now. Sorted by first, once all are there. */
+/* The place where pages of the snapshot lie now. The array is sorted by first, once it is
+ * complete. */
 struct restore_place {
 	uint64_t first;
 	struct page_run run;
@@ -33,7 +34,7 @@ struct restoring {
 	size_t nplaces, places_room;
 	uint64_t nplaced, nfilled; /* pages */
 	unsigned nbatch;           /* changes in the open batch */
-	bool new_cookies;          /* the snapshot's are by another hash than the store's */
+	bool new_cookies; /* the snapshot's cookies come from another hash than the store's */
 	/* The file whose extents are being added; key 0: none. */
 	struct stored_inode file;
 };
@@ -71,7 +72,7 @@ static int table_is_empty(
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Of files and of attributes, between keys of inodes. */
+/* Whether there are no entries and no attributes, between two keys of inodes. */
 static int has_no_names(struct store *s, uint64_t from, uint64_t end, bool *none)
 {
 	int err = table_is_empty(s, STORE_DIRENT, from, end, none);
@@ -181,8 +182,8 @@ static int restore_begin(struct restoring *r)
 
 	r->nbatch = 0;
 	if (!err)
-		/* Of the reserve, too: what a full store held is to find room again, and records
-		 * that come in order take no more than they did. */
+		/* Takes room of the reserve, too: the records of a full store have to find room
+		 * again. Records that come in order take no more than they did. */
 		err = meta_room(r->m, ROOM_PAGES + BATCH_RECORDS * ROOM_PER_RECORD, false);
 	return err ? fail_store(r, err) : 0;
 }
@@ -203,7 +204,7 @@ static int commit(struct restoring *r)
 	return err ? fail_store(r, err) : 0;
 }
 
-/* Before each change: a new batch after some. */
+/* Called before each change: begins a new batch after some. */
 static int count_change(struct restoring *r)
 {
 	int err = 0;
@@ -279,7 +280,7 @@ static int add_extent(struct restoring *r, struct stored_inode *i, struct extent
 	return 0;
 }
 
-/* The root is there already. */
+/* The root exists already, and is counted. */
 static int count_as_stored(struct restoring *r, struct stored_inode *i)
 {
 	struct stored_inode root;
@@ -350,7 +351,7 @@ static int restore_as_it_is(struct restoring *r, const struct marker_record *rec
 	return err ? fail_store(r, err) : 0;
 }
 
-/* The first free one that an entry or attribute of this name may have. */
+/* Finds the first free cookie that an entry or attribute of this name may have. */
 static int choose_cookie(const struct restoring *r, enum store_table table,
 	const struct rpc_str *name, struct store_key *key)
 {
@@ -472,7 +473,7 @@ static const struct restore_place *restore_find_place(const struct restoring *r,
 	return &r->places[low];
 }
 
-/* Pages without a place were of files that are left out. */
+/* Pages without a place belong to files that are left out. */
 static void fill_pages(struct restoring *r, uint64_t first, uint32_t n, const uint8_t *data)
 {
 	for (uint32_t k = 0; k < n; k++) {
@@ -512,7 +513,8 @@ static int restore_pages(struct restoring *r)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* See restore.h. With a former version's hash in an empty store, the store's own key stays. */
+/* See restore.h. If the hash is a former version's and the store is empty, the store's own key
+ * stays. */
 static int choose_hash(struct restoring *r)
 {
 	const struct dirent_hash *hash = &image_facts(r->image)->hash;

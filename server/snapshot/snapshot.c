@@ -30,23 +30,23 @@ struct snapshot {
 	struct server *server;
 	int wake_fd;
 
-	/* Of the last one; state says how far it is. */
+	/* The last snapshot; state says how far it is. */
 	enum rpc_snapshot_state state;
 	struct export *export;
-	bool last;   /* of a server that is to end */
+	bool last;   /* of a server that is stopping */
 	bool forced; /* its clients have had their time */
-	int err;     /* FAILED */
+	int err;     /* if FAILED */
 	uint64_t id; /* grows from one to the next, over restarts too */
 	char dir[SNAPSHOT_DIR_BYTES];
-	char why[WHY_BYTES]; /* FAILED */
+	char why[WHY_BYTES]; /* if FAILED */
 	uint64_t done, total;
 	int64_t began_ms, pause_ns;
-	int64_t deadline_ms; /* of the freeze; 0: not begun */
-	int64_t short_ms; /* COPYING: somebody has been waiting since there was no room; 0: nobody
-			   */
+	int64_t deadline_ms; /* of the freeze; 0: it has not begun */
+	/* COPYING: since when a client has waited because there was no room; 0: none waits. */
+	int64_t short_ms;
 	struct snapshot_copy *copy;
 	struct marker *marker;
-	struct list frozen; /* struct client_request: FROZEN that waits for the others' */
+	struct list frozen; /* struct client_request: FROZENs that wait for those of others */
 };
 
 static bool snapshot_is_running(const struct snapshot *sn)
@@ -54,7 +54,7 @@ static bool snapshot_is_running(const struct snapshot *sn)
 	return sn->state == SNAPSHOT_FREEZING || sn->state == SNAPSHOT_COPYING;
 }
 
-/* Clients are told of it by what the export has. */
+/* Sets the export's fields, by which clients are told. */
 static void push(const struct snapshot *sn)
 {
 	sn->export->snapshot.id = snapshot_is_running(sn) ? sn->id : 0;
@@ -91,7 +91,7 @@ static void note_progress(struct snapshot *sn)
 		protect_progress(marker_pages(sn->marker), &sn->done, &sn->total);
 }
 
-/* Whose export is closed stays without an answer, like all that is asked of that. */
+/* FROZEN of a closed export stays without an answer, like all its requests. */
 static void answer_frozen(struct snapshot *sn)
 {
 	struct rpc_reply rep = {0};
@@ -102,14 +102,14 @@ static void answer_frozen(struct snapshot *sn)
 		client_request_answer(list_entry(pos, struct client_request, link), &rep);
 }
 
-/* Those that found no room aside, the scrubber among them. */
+/* Requests that found no room aside run again, and the scrubber. */
 static void snapshot_go_on(struct server *s)
 {
 	list_splice_tail(&s->ready, &s->parked);
 	s->reclaim = true;
 }
 
-/* PING's reply tells them something else from now on. Those that only read have no use for it. */
+/* PING's reply has news. Sessions that only read have no use for it. */
 static void ring_writers(const struct snapshot *sn)
 {
 	list_for_each (pos, &sn->server->sessions) {
@@ -120,7 +120,7 @@ static void ring_writers(const struct snapshot *sn)
 	}
 }
 
-/* Nobody waits for it any more. The state is that of its end. */
+/* Nobody waits for the snapshot any more. Its state says how it ended. */
 static void release_clients(struct snapshot *sn)
 {
 	note_progress(sn);
@@ -143,7 +143,8 @@ __attribute__((format(printf, 3, 4))) static void give_up(
 	sn->err = err;
 	push(sn);
 	log_warning("snapshot of export '%s' to %s failed: %s", sn->export->name, sn->dir, sn->why);
-	/* First: the thread shall not take pages that are gone for pages that it has. */
+	/* First: else the thread would take pages whose protection has ended for pages that it
+	 * has. */
 	if (sn->copy)
 		snapshot_copy_cancel(sn->copy);
 	release_clients(sn);
@@ -161,7 +162,7 @@ static void tell_done(const struct snapshot *sn)
 		(long long)pause_us / 1000, (long long)pause_us % 1000);
 }
 
-/* The thread has ended, or its end is waited for. */
+/* The thread has ended, or this waits for its end. */
 static void copy_ended(struct snapshot *sn)
 {
 	char why[WHY_BYTES];
@@ -188,7 +189,7 @@ void snapshot_end(struct server *s)
 
 	if (!sn)
 		return;
-	/* The requests are gone with their channels. */
+	/* The requests were freed with their channels. */
 	list_init(&sn->frozen);
 	if (snapshot_is_running(sn) && snapshot_copy_cancel(sn->copy))
 		give_up(sn, -ECANCELED, "the server ends");
@@ -201,8 +202,8 @@ void snapshot_end(struct server *s)
 
 /* ---- freeze and marker ----------------------------------------------------------------------- */
 
-/* It can have written, and is not known to have stopped. One that is being ended writes until its
- * last channel is fenced. */
+/* The session can have written, and is not known to have stopped. One that is being ended writes
+ * until its last channel is fenced. */
 static bool is_waited_for(const struct snapshot *sn, const struct client_session *session)
 {
 	bool cut_off = (session->ending || sn->forced) && !client_session_reaches_memory(session);
@@ -264,8 +265,9 @@ void snapshot_lost_session(struct server *s)
 		mark_if_frozen(s->snapshot);
 }
 
-/* What it has acknowledged to its callers is in memory, and as far as that goes in the snapshot;
- * what it has still to commit is not. Its channels are closed: it writes no more meanwhile. */
+/* Closes the channels of a client that is late, so that it writes no more. Bytes that it has
+ * acknowledged to its callers are in memory, and in the snapshot unless their extents were not
+ * committed. */
 static void force(struct snapshot *sn, const struct client_session *session, int64_t now)
 {
 	log_warning("%s did not end its writes in time: the last snapshot of export '%s' is taken "
@@ -299,7 +301,7 @@ static int64_t deadline_of(const struct snapshot *sn, const struct client_sessio
 	return ms < sn->deadline_ms ? ms : sn->deadline_ms;
 }
 
-/* When to look again. */
+/* Returns when to look again. */
 static int64_t check_deadlines(struct snapshot *sn, int64_t now)
 {
 	int64_t next = sn->deadline_ms;
@@ -322,7 +324,7 @@ static int64_t check_deadlines(struct snapshot *sn, int64_t now)
 
 /* ---- copying --------------------------------------------------------------------------------- */
 
-/* The one that waits longest, for pages or for room to put them aside. */
+/* The request that has waited longest, for pages or for room to put them aside. */
 static const struct client_request *find_parked(const struct snapshot *sn)
 {
 	const struct client_request *first = NULL;
@@ -337,20 +339,20 @@ static const struct client_request *find_parked(const struct snapshot *sn)
 	return first;
 }
 
-/* Of a server's last one nobody waits: nothing of the export is answered any more. */
+/* No request waits for a server's last snapshot: nothing of the export is answered any more. */
 static int64_t check_room(struct snapshot *sn, int64_t now)
 {
 	const struct client_request *req = sn->last ? NULL : find_parked(sn);
 	int64_t refused_ms = protect_refused_ms(marker_pages(sn->marker)), until_ms;
 
-	/* There is room now and then, which others take. */
+	/* There may be room now and then, which others take. */
 	if (!req)
 		sn->short_ms = 0;
 	else if (!sn->short_ms)
 		sn->short_ms = refused_ms;
 	if (!sn->short_ms)
 		return -1;
-	/* Before, it was no room that it waited for. */
+	/* Before that time it was not room that the request waited for. */
 	until_ms = max_i64(req->parked_ms, sn->short_ms) + ROOM_MS;
 	if (now < until_ms)
 		return until_ms;
@@ -398,8 +400,7 @@ void snapshot_event(struct server *s)
 	snapshot_go_on(s);
 }
 
-/* ---- what clients say -------------------------------------------------------------------------
- */
+/* ---- FROZEN ---------------------------------------------------------------------------------- */
 
 void snapshot_frozen(struct client_request *req)
 {
@@ -422,7 +423,7 @@ void snapshot_frozen(struct client_request *req)
 	mark_if_frozen(sn);
 }
 
-/* ---- taken ----------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static int snapshot_take(
 	struct server *s, struct export *export, const char *dir, const char *clear)
@@ -512,7 +513,7 @@ static void snapshot_start(struct client_request *req, struct export *export)
 		snapshot_begin(req, export);
 }
 
-/* One that fails is told of when nothing of it is left, and another can begin. */
+/* A failure is told when nothing of the snapshot is left, and another one can begin. */
 static enum rpc_snapshot_state visible_state(const struct snapshot *sn)
 {
 	return sn->state == SNAPSHOT_FAILED && sn->copy ? SNAPSHOT_COPYING : sn->state;
@@ -545,7 +546,8 @@ static void snapshot_answer_cancel(struct client_request *req, const struct expo
 {
 	struct snapshot *sn = req->conn->server->snapshot;
 
-	/* A server's last ones are not an administrator's, who may know of one before only. */
+	/* An administrator does not cancel a server's last snapshots: the request may mean one
+	 * before. */
 	if (snapshot_is_running(sn) && sn->export == export && !sn->last &&
 		snapshot_copy_cancel(sn->copy))
 		give_up(sn, -ECANCELED, "it was cancelled");
@@ -557,7 +559,7 @@ void snapshot_request(struct client_request *req)
 	const struct rpc_snapshot *q = &req->rpc.snapshot;
 	struct export *export;
 
-	/* Its memory is written to files that the server's user may write. */
+	/* It writes the export's memory to files that the server's user may write. */
 	if (!conn_is_admin(req->conn)) {
 		client_request_refuse(req, -EPERM,
 			"snapshots are for root and the server's user, by the socket on the "

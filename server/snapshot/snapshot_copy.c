@@ -26,10 +26,10 @@ struct snapshot_copy {
 	pthread_mutex_t lock; /* guards phase, publishing, marker */
 	pthread_cond_t go;
 	enum copy_phase phase;
-	bool publishing; /* too late to cancel it */
+	bool publishing; /* it is too late to cancel */
 	struct marker *marker;
 
-	/* The thread's own. */
+	/* Used by the thread alone. */
 	int err;
 	char why[WHY_BYTES];
 	struct image_writer *image;
@@ -66,7 +66,7 @@ static int add_pages(struct snapshot_copy *c, struct page_run run, const struct 
 	return err;
 }
 
-/* What clients wait to write comes first. */
+/* Pages that clients wait to change come first. */
 static int write_aside(struct snapshot_copy *c, const struct image_why *why)
 {
 	struct page_run run;
@@ -119,11 +119,11 @@ static int write_pages(struct snapshot_copy *c, const struct image_why *why)
 		if (!err)
 			err = add_pages(c, run, why);
 	} while (!err);
-	/* The last ones may have been put aside since. */
+	/* The last pages may have been put aside meanwhile. */
 	return err ? err : write_aside(c, why);
 }
 
-/* Either this or a cancellation is first. */
+/* Either this or a cancellation comes first. */
 static int begin_publishing(struct snapshot_copy *c, const struct image_why *why)
 {
 	bool cancelled;
@@ -152,7 +152,7 @@ static int copy(struct snapshot_copy *c, const struct image_why *why)
 	return err ? err : image_publish(c->image, why);
 }
 
-/* False: cancelled. */
+/* False: it was cancelled. */
 static bool wait_for_go(struct snapshot_copy *c)
 {
 	bool go;

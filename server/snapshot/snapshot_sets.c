@@ -18,7 +18,7 @@
 static const char *const names[] = {"a", "b"};
 static const char link_name[] = "latest", link_made[] = "latest.new", whole_name[] = ".whole";
 
-/* ---- which is which -------------------------------------------------------------------------- */
+/* ---- the latest set -------------------------------------------------------------------------- */
 
 /* The index of the set that a link names; -1: there is no link; -EBADMSG: it names no set. */
 static int read_link(const struct snapshot_sets *s, const char *link)
@@ -47,7 +47,7 @@ static bool is_whole(const struct snapshot_sets *s, unsigned set)
 	return faccessat(s->fd, path, F_OK, AT_EACCESS) == 0;
 }
 
-/* A whole set that is to become the latest; -1: none. */
+/* A whole set that is about to become the latest; -1: none. */
 static int find_unlinked(const struct snapshot_sets *s)
 {
 	int set = read_link(s, link_made);
@@ -55,7 +55,7 @@ static int find_unlinked(const struct snapshot_sets *s)
 	return set >= 0 && is_whole(s, (unsigned)set) ? set : -1;
 }
 
-/* As read_link() says it. */
+/* Returns as read_link() does. */
 static int find_latest(const struct snapshot_sets *s)
 {
 	int set = find_unlinked(s);
@@ -95,14 +95,14 @@ void snapshot_sets_next(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PAT
 	snprintf(set, SNAPSHOT_SET_PATH_BYTES, "%s/%s", s->dir, names[second]);
 }
 
-/* ---- emptied --------------------------------------------------------------------------------- */
+/* ---- emptying -------------------------------------------------------------------------------- */
 
 static int unlink_if_there(int fd, const char *name, int flags)
 {
 	return unlinkat(fd, name, flags) != 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* The files that a snapshot has; what else is there stays, and is in the way. */
+/* Removes the files that a snapshot has. Other files stay, and are in the way. */
 static int remove_snapshot(int set, const char *name)
 {
 	autoclose int fd = openat(set, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -136,7 +136,7 @@ static int remove_snapshots(DIR *d, const char *set, const struct image_why *why
 	return 0;
 }
 
-/* The directory that a set is in: snapshot_dir. */
+/* Fails on a set; the directory above it is snapshot_dir. */
 static int fail_set(const char *set, const char *doing, int err, const struct image_why *why)
 {
 	char dir[SNAPSHOT_SET_PATH_BYTES];
@@ -160,7 +160,7 @@ int snapshot_set_clear(const char *set, const struct image_why *why)
 			close(fd);
 		return err;
 	}
-	/* First of all, and on the disk: from here on it is no set. */
+	/* First of all, and on the disk: from here on it is no whole set. */
 	err = unlink_if_there(fd, whole_name, 0);
 	if (!err && fsync(fd) != 0)
 		err = -errno;
@@ -172,9 +172,9 @@ int snapshot_set_clear(const char *set, const struct image_why *why)
 	return err;
 }
 
-/* ---- made the latest ------------------------------------------------------------------------- */
+/* ---- making it the latest -------------------------------------------------------------------- */
 
-/* The link that is to be, and the set's own name; both on the disk. */
+/* Makes the link that is to be renamed. Syncs it, and the set's own name, to the disk. */
 static int announce(const struct snapshot_sets *s, const char *name)
 {
 	int err = unlink_if_there(s->fd, link_made, 0);
@@ -191,7 +191,7 @@ static int mark_whole(int fd)
 	return whole < 0 || fsync(whole) != 0 || fsync(fd) != 0 ? -errno : 0;
 }
 
-/* What the disk has of these nevertheless leads to a whole set. */
+/* If these names are on the disk nevertheless, they lead to a whole set. */
 static void snapshot_sets_withdraw(const struct snapshot_sets *s, int fd)
 {
 	unlinkat(fd, whole_name, 0);
@@ -245,7 +245,7 @@ static int end_publishing(const struct snapshot_sets *s, const struct image_why 
 	return 0;
 }
 
-/* ---- opened ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int open_directory(struct snapshot_sets *s, const struct image_why *why)
 {

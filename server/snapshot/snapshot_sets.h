@@ -3,15 +3,14 @@
  *     DIR/a/EXPORT/   a snapshot of each export (image.h)
  *     DIR/a/.whole    once all of them are on the disk; no export has such a name
  *     DIR/b/          the set before, or one that is being made
- *     DIR/latest      a link to the one that is to be restored
- *     DIR/latest.new  what that is about to become
+ *     DIR/latest      a link to the set that is to be restored
+ *     DIR/latest.new  the link that is about to replace it
  *
- * A new set is made where the latest is not. When its snapshots are on the disk latest.new is made,
- * then the mark .whole, then latest.new is renamed. The mark is the moment: a whole set that
- * latest.new leads to is the latest, so that a power cut loses nothing that was acknowledged before
- * it, and without a mark the latest set is the one of before. That one stays until the next is
- * begun: the disk must have the room of two anyway. latest alone is the administrator's choice,
- * who may turn it.
+ * A new set is made where the latest is not. When its snapshots are on the disk, the server makes
+ * latest.new, then the mark .whole, then it renames latest.new. The mark is the moment: a whole set
+ * that latest.new leads to is the latest. So a power cut loses nothing that was acknowledged before
+ * it. Without a mark the latest set is the one before. That one stays until the next is begun: the
+ * disk must have room for two anyway. An administrator may turn the link latest.
  *
  * OWNERSHIP  The directory is locked by flock(2) until the process ends: one server at a time.
  * THREADS    snapshot_set_clear() may be called by another thread; the rest by the metadata thread.
@@ -31,28 +30,28 @@ struct snapshot_sets {
 	int fd;          /* -1: not open */
 };
 
-/* Takes the lock, and, if writable, turns the link where that was left to do. -ENOENT, -ENOTDIR: no
+/* Takes the lock and, if writable, turns the link if that was left to do. -ENOENT, -ENOTDIR: no
  * such directory; -EPERM: others can change it; -EACCES, -EROFS: `writable` was asked for, and it
  * is not; -EAGAIN: another server has it; others: it can't be locked. */
 int snapshot_sets_open(
 	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why);
 
 /* The same for a look: the link is not turned, and the lock is held until fd is closed. restart: a
- * server that may have the lock is to end before. */
+ * server that may have the lock ends before. */
 int snapshot_sets_look(struct snapshot_sets *s, const char *dir, bool writable, bool restart,
 	const struct image_why *why);
 
-/* The set that is to be restored. -ENOENT: there is none, nor the beginning of one; -EBADMSG: there
- * is only an incomplete one, or no link to one. *newer: an incomplete set is beside it, which was
- * begun later. */
+/* The set to restore. -ENOENT: there is none, nor the beginning of one; -EBADMSG: there is only an
+ * incomplete one, or no link to one. *newer: an incomplete set is beside it, which was begun
+ * later. */
 int snapshot_sets_latest(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES],
 	bool *newer, const struct image_why *why);
 
-/* Where the next set is to be made: not in the latest, nor, without one, in the only whole one. */
+/* The place of the next set: not the latest, nor, without a latest, the only whole one. */
 void snapshot_sets_next(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES]);
-/* Makes that place an empty directory. -ENOTEMPTY: it holds what no snapshot has. */
+/* Makes that place an empty directory. -ENOTEMPTY: it holds files that no snapshot has. */
 int snapshot_set_clear(const char *set, const struct image_why *why);
-/* All snapshots of the set are on the disk: it becomes the latest. An error: it is not. */
+/* Makes the set the latest; all its snapshots are on the disk. After an error it is not. */
 int snapshot_sets_publish(
 	const struct snapshot_sets *s, const char *set, const struct image_why *why);
 
