@@ -1,5 +1,5 @@
 /* check_dir.h - checks the memory directory of a stopped server: its boot id, the regions, the
- * store's file and all that is in it, whatever the configuration names.
+ * store's file and all that is in it. All exports count, whatever the configuration names.
  *
  * Holds the directory's lock meanwhile, so that no server starts on it, and changes nothing.
  * Problems go to standard output, one a line, and a summary after them. Progress goes to standard
