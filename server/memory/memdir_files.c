@@ -61,8 +61,8 @@ const char *memdir_files_user(uid_t uid, char text[MEMDIR_USER_TEXT])
 	return text;
 }
 
-/* Below a directory that everybody can write to, like /dev/shm, another user may have made ours
- * first, or a link to it, to read what the server keeps there. */
+/* Some directories are writable for everybody, like /dev/shm. Below one another user may have made
+ * ours first, or a link to it, to read what the server keeps there. */
 static int memdir_files_check_owner(const char *path, const struct stat *st)
 {
 	char owner[MEMDIR_USER_TEXT], us[MEMDIR_USER_TEXT];
