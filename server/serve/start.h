@@ -1,6 +1,6 @@
 /* start.h - parts of a start. Each export is described to the store. Exports are restored from
- * snapshots before the server serves anybody: from those of --restore, or from the latest set of
- * snapshot_dir (restore_on_start), if the memory directory is new.
+ * snapshots before the server serves anybody. The snapshots are those of --restore. Or, if the
+ * memory directory is new, they are the latest set of snapshot_dir (restore_on_start).
  *
  * With restore_on_start a new memory directory is marked (memdir_begin_restore) before it gets its
  * store. However such a start ends, the next one does not take it for one that began empty.
