@@ -130,8 +130,9 @@ void conn_fence(struct conn *c);
 /* The same, with a line in the log that names the peer and the reason. */
 void conn_breach(struct conn *c, const char *reason);
 
-/* At the end of the process: disconnects all; counts those that are not closed yet; frees all
- * except those that are being fenced, which only the end of the process can end. */
+/* At the end of the process. conns_disconnect() disconnects all; conns_open() counts those that are
+ * not closed yet. conns_delete() frees all except those that are being fenced: only the end of the
+ * process can end these. */
 void conns_disconnect(struct server *s);
 unsigned conns_open(const struct server *s);
 void conns_delete(struct server *s);
