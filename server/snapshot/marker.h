@@ -1,5 +1,5 @@
-/* marker.h - an export as it was at one moment: its records, while the store goes on changing, and
- * the pages that they name, which are protected from then on (protect.h).
+/* marker.h - an export as it was at one moment. It has the records, while the store goes on
+ * changing. The pages that they name are protected from then on (protect.h).
  *
  * Left out are files without a name that sessions kept open at that moment, and extents that wait
  * for the reaper. Grants, sessions and replies are not part of it, either.
