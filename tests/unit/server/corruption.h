@@ -1,8 +1,8 @@
-/* corruption.h - a store is corrupted through its own layer, with right sums, and the check must
- * name what was done by words that were chosen before.
+/* corruption.h - a store is corrupted through its own layer, with right sums. The check must name
+ * the corruption by words that were chosen before.
  *
- * A corruption is a function that changes records and the words that a line about it must have.
- * Each is inflicted on the store as it was when keep_image() was called. */
+ * A corruption is a function that changes records, and the words that a line about it must have.
+ * Each one starts from the store that keep_image() has kept. */
 #ifndef RMEMFS_TESTS_CORRUPTION_H
 #define RMEMFS_TESTS_CORRUPTION_H
 
@@ -100,7 +100,7 @@ static inline void collect(const char *line, void *arg)
 		snprintf(lines[nlines++], sizeof(lines[0]), "%s", line);
 }
 
-/* Of a stopped server, with the pages that the fixture has. */
+/* Checks the stopped server's store, with the fixture's pages. */
 static inline void check_stored(void)
 {
 	const struct check_report report = {.problem = collect};

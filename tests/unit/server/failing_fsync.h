@@ -1,4 +1,4 @@
-/* failing_fsync.h - fsync(2) of a test's program, which fails when it is told to.
+/* failing_fsync.h - an fsync(2) for a test's program that fails when the test wants it.
  *
  * THREADS  One at a time.
  */
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* So many succeed, and all after them fail with EIO; -1: none fails. */
+/* So many calls succeed, and all later ones fail with EIO; -1: none fails. */
 static int fsync_fails_after = -1;
 
 int fsync(int fd)

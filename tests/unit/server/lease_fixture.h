@@ -1,4 +1,5 @@
-/* lease_fixture.h - sessions at a shared export of the metadata core, and what they ask of leases. */
+/* lease_fixture.h - sessions at a shared export of the metadata core, and their requests for
+ * leases. */
 #ifndef RMEMFS_TESTS_LEASE_FIXTURE_H
 #define RMEMFS_TESTS_LEASE_FIXTURE_H
 
@@ -67,7 +68,7 @@ static inline void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t 
 	give_back_pinned(i, ino, number, keep, unpin ? RETURN_UNPIN : RETURN_PIN_AS_IT_IS);
 }
 
-/* Of every inode others want so much who came before. */
+/* The type that earlier requests want of every inode. */
 static uint8_t wanted_by_others;
 
 static inline uint8_t what_others_want(const void *asker, uint64_t ino)
@@ -81,7 +82,7 @@ static inline void others_want(uint8_t type)
 	fx.ctx.wanted = what_others_want;
 }
 
-/* What is stored. */
+/* Returns the stored lease. */
 static inline struct lease_record record(unsigned i, uint64_t ino)
 {
 	struct lease_record r;
@@ -106,7 +107,7 @@ static inline void expect_gone(uint64_t ino, uint64_t inodes)
 	assert_int_equal(fx_volume()->now.leases.records, 0);
 }
 
-/* A file that nobody has open, or leased, by session 0. */
+/* Session 0 makes a file that no session has open or leased. */
 static inline uint64_t make_file_in(uint64_t dir, const char *name)
 {
 	uint64_t ino;

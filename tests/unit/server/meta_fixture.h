@@ -1,7 +1,7 @@
 /* meta_fixture.h - a metadata core on a store of its own, and requests in one line.
  *
  * Each request runs in a batch of its own, as a session's. The fixture is one static struct: a
- * cmocka program has one at a time. */
+ * cmocka program uses one at a time. */
 #ifndef RMEMFS_TESTS_META_FIXTURE_H
 #define RMEMFS_TESTS_META_FIXTURE_H
 
@@ -51,7 +51,7 @@ static inline void fx_fail(const char *line, void *arg)
 	print_error("%s\n", line);
 }
 
-/* What is in a file in memory is what no stored run has. */
+/* The pages in files, as memory has them, are those without a stored run. */
 static inline void fx_check_in_file(struct volume *v)
 {
 	struct store_key start = STORE_KEY((uint64_t)v->id << 48), key;
@@ -143,7 +143,7 @@ static inline void fx_reopen(void)
 	meta_allow_reuse(fx.m, 0);
 }
 
-/* The next open is of an export of n pages, in files that were there before. */
+/* The next open is of an export of n pages, on region files that exist. */
 static inline int fx_resize(uint64_t npages)
 {
 	static const bool used[FX_REGIONS] = {true, true, true, true};
@@ -210,7 +210,7 @@ static inline struct rpc_str fx_str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
-/* Within the open batch; the reply is in fx.rep. */
+/* Runs it in the open batch; the reply is in fx.rep. */
 static inline int fx_execute(const struct rpc_request *req)
 {
 	struct wire_out tail;
@@ -220,7 +220,7 @@ static inline int fx_execute(const struct rpc_request *req)
 	return fx.result < 0 ? fx.result : fx.rep.status;
 }
 
-/* In a batch of its own: the reply's status. A request that parks gives -EAGAIN. */
+/* Runs it in a batch of its own, and returns the reply's status; -EAGAIN if the request parks. */
 static inline int fx_run(const struct rpc_request *req)
 {
 	int status;
@@ -257,7 +257,7 @@ static inline int fx_make(uint16_t op, uint64_t parent, const char *name, uint32
 	return FX_RUN(.op = op, .create = create);
 }
 
-/* The number of the new inode. */
+/* Makes a file and returns its number. */
 static inline uint64_t fx_file(uint64_t parent, const char *name)
 {
 	assert_int_equal(fx_make(RPC_CREATE, parent, name, S_IFREG | 0644), 0);
@@ -275,7 +275,7 @@ static inline int fx_getattr(uint64_t ino)
 	return FX_RUN(.op = RPC_GETATTR, .ino = {ino});
 }
 
-/* All that two of them say; the padding at the end says nothing. */
+/* All fields of the two are the same; the padding at the end does not count. */
 static inline void fx_assert_same(const struct attr *a, const struct attr *b)
 {
 	assert_memory_equal(a, b, offsetof(struct attr, flags) + sizeof(a->flags));
@@ -327,7 +327,7 @@ static inline int fx_grant(uint32_t npages, bool wait)
 	return FX_RUN(.op = RPC_GRANT, .grant = {npages, wait});
 }
 
-/* A grant that must come as one run. */
+/* Gets a grant that must be one run. */
 static inline struct extent fx_grant_run(uint32_t npages)
 {
 	assert_int_equal(fx_grant(npages, false), 0);
@@ -351,7 +351,7 @@ static inline int fx_return_inode(uint64_t ino)
 	return FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_INODES, .tail = {fx.out, 8}});
 }
 
-/* Gives a file pages of its own at fpage, one extent, and the size to its end. */
+/* Gives a file granted pages at fpage, as one extent, and sets the size to their end. */
 static inline struct extent fx_fill(uint64_t ino, uint64_t fpage, uint32_t npages)
 {
 	struct extent e = fx_grant_run(npages);
@@ -361,7 +361,7 @@ static inline struct extent fx_fill(uint64_t ino, uint64_t fpage, uint32_t npage
 	return e;
 }
 
-/* A file of single pages with holes between, so that it has n extents. */
+/* Makes a file of single pages with holes between, so that it has n extents. */
 static inline uint64_t fx_fragmented(const char *name, unsigned n)
 {
 	uint64_t ino = fx_file(ROOT_INO, name);
@@ -398,7 +398,7 @@ static inline uint64_t fx_reclaim(bool *more)
 	return freed;
 }
 
-/* Until nothing is left to be reaped, taken from ended sessions, or scrubbed. */
+/* Waits until nothing is left to reap, to take from ended sessions, or to scrub. */
 static inline void fx_settle(void)
 {
 	struct pollfd p = {meta_scrub_fd(fx.m), POLLIN, 0};

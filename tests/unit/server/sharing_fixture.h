@@ -19,7 +19,7 @@ static inline uint64_t new_session(uint32_t flags)
 	return s.id;
 }
 
-/* In place of the fixture's own; requests are the first one's. */
+/* These sessions replace the fixture's own; requests are the first one's. */
 static inline void set_up_sessions(void **state)
 {
 	fx_set_up(state);

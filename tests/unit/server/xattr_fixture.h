@@ -6,12 +6,12 @@
 
 #include "server/record/inode.h"
 
-/* What a message holds of a value, at most; the rest is staged. */
+/* The most bytes of a value that a message holds; the rest is staged. */
 enum { FX_LAST_BYTES = 12000, FX_STAGE_BYTES = 16000 };
 
 static uint8_t fx_value[XATTR_VALUE_MAX]; /* of the last fx_getxattr */
 
-/* What is drawn by the seed: another one is other bytes. */
+/* Fills data with bytes that depend on the seed. */
 static inline void fx_pattern(uint8_t *data, size_t len, unsigned seed)
 {
 	for (size_t i = 0; i < len; i++)
@@ -23,7 +23,7 @@ static inline int fx_stage(uint32_t stage, uint32_t offset, const void *data, ui
 	return FX_RUN(.op = RPC_STAGE, .stage = {stage, offset, {data, len}});
 }
 
-/* One message: staged bytes of the value are there already. */
+/* Sends one message; `staged` bytes of the value are at the server already. */
 static inline int fx_setxattr_staged(uint64_t ino, const char *name, const void *data, uint32_t len,
 	uint32_t flags, uint32_t stage, uint32_t staged)
 {
@@ -36,7 +36,7 @@ static inline int fx_setxattr_staged(uint64_t ino, const char *name, const void 
 			.tail = {(const uint8_t *)data + staged, len - staged}});
 }
 
-/* In as many messages as it takes. */
+/* Sends the value in as many messages as needed. */
 static inline int fx_setxattr(
 	uint64_t ino, const char *name, const void *data, uint32_t len, uint32_t flags)
 {
@@ -63,7 +63,7 @@ static inline int fx_removexattr(uint64_t ino, const char *name)
 	return FX_RUN(.op = RPC_REMOVEXATTR, .removexattr = {ino, fx_str(name)});
 }
 
-/* The length, with the value in fx_value, or the status. */
+/* Returns the length, with the value in fx_value, or the status. */
 static inline int64_t fx_getxattr(uint64_t ino, const char *name)
 {
 	struct rpc_request req = {

@@ -1,4 +1,4 @@
-/* What systemd is told of something that takes long, and when it is taken to hang. */
+/* A long operation's reports to systemd, and when it counts as hanging. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ static void hangs__only_after_its_time_without_a_step(void **state)
 	at += PROGRESS_HANG_MS - 1;
 	assert_false(progress_hangs(&p, 8, at + PROGRESS_HANG_MS - 1));
 	assert_true(progress_hangs(&p, 8, at + PROGRESS_HANG_MS));
-	/* Another thing's, which has done less so far. */
+	/* The count of another operation, which has done less so far. */
 	assert_false(progress_hangs(&p, 1, at + PROGRESS_HANG_MS));
 }
 
@@ -51,7 +51,7 @@ static void tell__asks_systemd_for_more_time(void **state)
 	progress_tell(&p, "writing", 256, 512);
 	assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
 	assert_string_equal(text, "STATUS=writing: 1MiB of 2MiB\nEXTEND_TIMEOUT_USEC=60000000");
-	/* Not more often than it changes anything. */
+	/* Nothing is sent while the text is the same. */
 	progress_tell(&p, "writing", 257, 512);
 	assert_int_equal(recv(fd, text, sizeof(text) - 1, 0), -1);
 	unlink(un.sun_path);

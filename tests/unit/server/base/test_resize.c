@@ -1,4 +1,4 @@
-/* test_resize.c - exports that become larger and smaller: where pages and bytes are then. */
+/* test_resize.c - exports that grow and shrink: the places of pages and bytes afterwards. */
 #include "tests/unit/server/meta_fixture.h"
 
 #include "server/base/resize.h"
@@ -76,7 +76,7 @@ static void assert_file(uint64_t ino, uint64_t npages, uint8_t value, unsigned n
 	assert_int_equal(fx_attr(ino).npages, npages);
 }
 
-/* Pages until region 3 begins, so that what comes next lies there. */
+/* Takes pages until region 3 begins, so that the next ones lie there. */
 static void shrink__moves_what_is_in_use(void **state)
 {
 	uint64_t front = fx_file(ROOT_INO, "front"), back = fx_file(ROOT_INO, "back");
@@ -93,7 +93,7 @@ static void shrink__moves_what_is_in_use(void **state)
 	attr = fx_attr(back);
 	assert_int_equal(fx_truncate(front, REGION * PAGE_BYTES), 0);
 	fx_end_session();
-	/* The pages that were freed are dirty still, and needed. */
+	/* The freed pages are still dirty, and they are needed. */
 	assert_int_equal(fx_resize(2 * REGION), 0);
 	assert_int_equal(fx_usage().npages, 2 * REGION);
 	fx.ctx.session = fx_new_session();
@@ -114,7 +114,7 @@ static void shrink__moves_extents_of_the_table(void **state)
 
 	for (unsigned i = 0; i < 3; i++)
 		fx_fill(big, (uint64_t)i * REGION, REGION);
-	/* Written backwards: each page is an extent of its own. */
+	/* Written backwards, so that each page is an extent of its own. */
 	for (unsigned i = n; i-- > 0;) {
 		struct extent e = fx_fill(ino, i, 1);
 

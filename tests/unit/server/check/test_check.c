@@ -1,5 +1,5 @@
-/* test_check.c - a store is corrupted through its own layer, with right sums, in every way
- * that the check knows; it names each by its own words, and says nothing of a store that is whole.
+/* test_check.c - a store is corrupted through its own layer, with right sums, in every way that the
+ * check knows. The check names each by its own words, and finds nothing in a store that is whole.
  *
  * See corruption.h; extended attributes are in test_check_xattr.c. */
 #include "tests/unit/server/corruption.h"
@@ -16,7 +16,7 @@
 
 enum { STORE_BYTES = 4 << 20 };
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 static uint64_t dir, subdir, file, other, linked, many, cut, symlink_ino, orphan;
 
@@ -85,7 +85,7 @@ static void del_entry(uint64_t parent, const char *name)
 	assert_int_equal(dirent_del(fx_volume(), &slot), 0);
 }
 
-/* The first stored run of a state. */
+/* Finds the first stored run of a state. */
 static struct store_key find_run(enum page_state want, struct page_run *run)
 {
 	struct store_key key;
@@ -138,7 +138,7 @@ static void put_extent(uint64_t ino, uint64_t fpage, struct extent e)
 	put(STORE_EXTENT, key_of(ino), fpage, buf, sizeof(buf));
 }
 
-/* The record of the export, which the batch does not save by itself. */
+/* Saves the export's record: the batch does not save it by itself. */
 static void save_volume(void)
 {
 	assert_int_equal(meta_save_volume(fx.m, fx_volume()), 0);
@@ -387,7 +387,7 @@ static void entry_to_nowhere(void)
 	put_entry(dir, "nowhere", 999, S_IFREG);
 }
 
-/* The problems go to a terminal. */
+/* The check's lines may go to a terminal. */
 static void entry_that_steers_a_terminal(void)
 {
 	put_entry(dir, "no\033[2J\nwhere", 999, S_IFREG);

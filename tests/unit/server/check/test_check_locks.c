@@ -6,7 +6,7 @@
 
 enum { STORE_BYTES = 4 << 20, LOCKS = 2 };
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 static uint64_t file, alone, first, second, third;
 
@@ -115,7 +115,7 @@ static void in_anothers_way(void)
 
 enum { READ_ONLY = 128 };
 
-/* Beside what another one has alone there may be one more that only reads, and no two. */
+/* Beside one session's exclusive lock a read-only session may have one, but not two of them. */
 static void of_two_who_read(void)
 {
 	put_one(key_of(file), first,

@@ -1,5 +1,5 @@
-/* test_check_xattr.c - corruptions of extended attributes, of ACLs and of values on their
- * way, each named by the check; see corruption.h. */
+/* test_check_xattr.c - corruptions of extended attributes, of ACLs and of staged values, each named
+ * by the check; see corruption.h. */
 #include "tests/unit/server/corruption.h"
 #include "tests/unit/server/xattr_fixture.h"
 
@@ -12,7 +12,7 @@
 
 enum { STORE_BYTES = 4 << 20, LONG_BYTES = 10000, STAGED_BYTES = 5000 };
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 static uint64_t dir, file, plain;
 static uint8_t data[LONG_BYTES];
@@ -64,7 +64,7 @@ static struct xattr find(uint64_t ino, const char *name)
 	return x;
 }
 
-/* As a server would that knows nothing of what attributes mean. */
+/* Sets it like a server that does not know the meaning of attributes. */
 static void set(uint64_t ino, const char *name, const void *value, size_t len)
 {
 	struct rpc_str str = fx_str(name);
@@ -213,7 +213,7 @@ static void default_acl_of_file(void)
 	set(file, XATTR_NAME_POSIX_ACL_DEFAULT, acl, make_acl(7, acl));
 }
 
-/* ---- corruptions: values on their way -------------------------------------------------------- */
+/* ---- corruptions: staged values -------------------------------------------------------------- */
 
 static uint64_t piece(uint64_t offset)
 {

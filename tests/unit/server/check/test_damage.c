@@ -1,5 +1,5 @@
-/* test_damage.c - a store of thousands of records is damaged in many ways; each start either
- * refuses it by a named reason or serves what was there, byte by byte.
+/* test_damage.c - a store of thousands of records is damaged in many ways. Each start either
+ * refuses it and names the reason, or serves the old records, byte by byte.
  *
  * The damages are random, from seeds that each failure names: RMEMFS_SEED=N runs that one alone. */
 #include "tests/unit/server/xattr_fixture.h"
@@ -47,7 +47,7 @@ static uint64_t table_hash(enum store_table table)
 	return sum[0];
 }
 
-/* Of every record. */
+/* Hashes every record. */
 static uint64_t content_hash(void)
 {
 	uint64_t sum = 0;
@@ -70,7 +70,7 @@ static void put_reply(unsigned slot, size_t len)
 	assert_int_equal(meta_commit(fx.m), 0);
 }
 
-/* Short values and long ones, and one that is on its way. */
+/* Sets short values and long ones, and stages one. */
 static void put_xattrs(uint64_t ino)
 {
 	static uint8_t data[20000];
@@ -151,7 +151,7 @@ static int tear_down(void **state)
 
 static uint64_t seed, number; /* of the damage */
 
-/* A failure must tell what it takes to see it again. */
+/* A failure must tell how to repeat it. */
 static void expect(bool is, const char *what)
 {
 	if (!is)
@@ -174,7 +174,7 @@ static void scribble(uint8_t *at, size_t len)
 		at[i] = (uint8_t)draw(256);
 }
 
-/* bytes: a copy of the image. Returns how long the file is to be. */
+/* bytes: a copy of the image. Returns the file's new length. */
 static size_t inflict(uint8_t *bytes, char *what, size_t len)
 {
 	uint64_t page = draw(used_pages), other = draw(used_pages);
@@ -205,7 +205,7 @@ static size_t inflict(uint8_t *bytes, char *what, size_t len)
 		snprintf(what, len, "page %" PRIu64 " word at %zu", page, offset);
 		scribble(bytes + page * PAGE_BYTES + offset, 8);
 		break;
-	case 5: /* a number that is near to the right one */
+	case 5: /* a number close to the right one */
 		offset = draw(PAGE_BYTES / 2) * 2;
 		snprintf(what, len, "page %" PRIu64 " byte at %zu", page, offset);
 		at[offset] = (uint8_t)(at[offset] + 1 + draw(16));
@@ -246,7 +246,7 @@ static void assert_unchanged(const uint8_t *bytes, size_t len)
 	close(fd);
 }
 
-/* Whether it was refused. */
+/* Returns whether the server refuses the store. */
 static bool start_on(const uint8_t *bytes, size_t len)
 {
 	int err;
@@ -298,7 +298,7 @@ static void open__damaged_anywhere_is_refused_or_whole(void **state)
 		run_one(strtoull(one, NULL, 10), true);
 	else
 		print_message("%u of %u refused\n", refused, DAMAGES);
-	/* What is served was hit where nothing is: on free pages, and between nodes. */
+	/* Damages that are served hit unused bytes: on free pages, and between nodes. */
 	assert_true(one || refused > DAMAGES / 2);
 }
 
@@ -310,7 +310,7 @@ static void open__undamaged_is_served(void **state)
 	assert_false(start_on(image, image_len));
 }
 
-/* The value's bytes lie where they are found; its sum is all that tells. */
+/* The value's bytes are found in their place; only its sum shows the damage. */
 static void open__names_the_record_that_was_overwritten(void **state)
 {
 	static const char text[] = "over/there"; /* a symlink's target */
@@ -339,7 +339,8 @@ static void open__shorter_than_it_was(void **state)
 
 enum { KILLS = 150, KILLED_STORE_BYTES = 2 << 20, KEYS = 1500 };
 
-/* Puts and deletes in all tables, some on pages of their own, near to a full store. */
+/* Puts and deletes in all tables, some values on pages of their own, until the store is nearly
+ * full. */
 static void change_until_killed(atomic_uint *commits)
 {
 	static uint8_t data[BIG_REPLY];
@@ -384,7 +385,7 @@ static void kill_at(atomic_uint *commits, unsigned n)
 	assert_true(WIFSIGNALED(status));
 }
 
-/* Whatever a kill leaves is whole, and no page gets lost over many of them. */
+/* After each kill the store is whole, and many kills lose no page. */
 static void verify__after_kills_is_whole(void **state)
 {
 	atomic_uint *commits = mmap(

@@ -1,4 +1,4 @@
-/* The server's configuration: every line that refuses one, of a file and of the command line. */
+/* The server's configuration: every line that refuses one, for files and for the command line. */
 #include "tests/unit/conf_example.h"
 
 #include "common/transport/address.h"
@@ -392,7 +392,7 @@ static bool same_setting(
 {
 	if (key->type == CONF_GROUPS)
 		return same_exports(a, b);
-	if (strcmp(key->name, "numa_node") == 0) /* by default by the machine */
+	if (strcmp(key->name, "numa_node") == 0) /* the default depends on the machine */
 		return a->numa_node == 0 || a->numa_node == b->numa_node;
 	if (strcmp(key->name, "metadata_reserve") == 0)
 		return server_config_store_bytes(a) == server_config_store_bytes(b);

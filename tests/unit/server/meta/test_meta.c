@@ -45,7 +45,7 @@ static void open__refuses_another_size(void **state)
 	assert_int_equal(fx_open(), 0);
 }
 
-/* The next open is of an export of n pages. */
+/* Closes the store and opens it for an export of n pages. */
 static int open_with(uint64_t npages, const char *missing, uint32_t missing_region)
 {
 	meta_close(fx.m);
@@ -146,7 +146,7 @@ static void open__refuses_another_version(void **state)
 	assert_non_null(strstr(fx.why, "version 99; this server reads 4 and 5"));
 }
 
-/* In which version the superblock is stored, and who would read it. */
+/* Returns the version in which the superblock is stored. */
 static uint32_t stored_version(void)
 {
 	struct store_val val;
@@ -172,10 +172,10 @@ static void open__goes_on_with_the_former_version(void **state)
 	}
 }
 
-/* As a version to come may have it: a table that this one does not know. */
+/* A later version may have a table that this one does not know. */
 static void rename_table(void)
 {
-	static const char name[] = "xvalue"; /* the last one, before and after */
+	static const char name[] = "xvalue"; /* the last table, before and after */
 	int fd = store_fd();
 	struct stat st;
 	char *map, *at;
@@ -389,7 +389,7 @@ static void session__is_stored(void **state)
 
 /* ---- killed ---------------------------------------------------------------------------------- */
 
-/* Makes files and tells of each when it is committed. */
+/* Makes files, and reports each when it is committed. */
 static _Noreturn void make_files(int fd)
 {
 	char name[16];
@@ -475,7 +475,7 @@ static void full_store__still_deletes_and_commits(void **state)
 	unsigned n = fill_store();
 
 	assert_true(n > 1000);
-	/* All that was granted becomes extents of one page each. */
+	/* All granted pages become extents of one page each. */
 	for (unsigned i = 0; i < 200; i++) {
 		struct extent one = {
 			.fpage = 2 * i, .npages = 1, .page = e.page + i, .region = e.region};
@@ -496,8 +496,8 @@ static void full_store__still_deletes_and_commits(void **state)
 	assert_true(fill_store() >= n - n / 20);
 }
 
-/* A request that finds no room because of those before it in the batch must not be refused: the
- * batch fails as a whole, and it is run again alone. */
+/* A request that finds no room because of earlier ones in its batch must not be refused. The batch
+ * fails as a whole, and the request runs again alone. */
 static void full_store__in_a_batch_is_tried_alone(void **state)
 {
 	char name[32];

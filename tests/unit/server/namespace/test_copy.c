@@ -1,5 +1,5 @@
-/* test_copy.c - COPY by cases; then files whose every byte is known, under random writes,
- * copies, allocations, holes, zeros and truncations, of which many are aborted and run again. */
+/* test_copy.c - COPY by cases; then files whose every byte is known, under random writes, copies,
+ * allocations, holes, zeros and truncations. Many of these are aborted and run again. */
 #include "tests/unit/server/meta_fixture.h"
 
 #include <linux/falloc.h>
@@ -9,7 +9,7 @@ static int step(uint64_t src, uint64_t src_offset, uint64_t dst, uint64_t dst_of
 	return FX_RUN(.op = RPC_COPY, .copy = {src, src_offset, dst, dst_offset, len});
 }
 
-/* Asks on until all is done; how many steps that took. */
+/* Repeats the request until all is done; returns the number of steps. */
 static unsigned whole(
 	uint64_t src, uint64_t src_offset, uint64_t dst, uint64_t dst_offset, uint64_t len)
 {
@@ -25,7 +25,7 @@ static unsigned whole(
 	return nsteps;
 }
 
-/* What the file holds from its beginning on. */
+/* Reads the file from its beginning on. */
 static void read_file(uint64_t ino, uint8_t *buf, size_t len)
 {
 	struct rpc_request req = {.op = RPC_EXTENTS, .extents = {.ino = ino}};
@@ -106,7 +106,7 @@ static void copy__of_holes(void **state)
 	memset(fx_page(&e, 0), 0x44, PAGE_BYTES);
 	memset(fx_page(&d, 0), 0x33, 2 * PAGE_BYTES);
 	whole(src, 0, dst, 0, 11 * PAGE_BYTES);
-	/* A hole over a hole is one, over pages it is zeros. */
+	/* A hole over a hole stays a hole; over pages it makes zeros. */
 	assert_int_equal(fx_attr(dst).npages, 3);
 	assert_int_equal(fx_attr(dst).size, 11 * PAGE_BYTES);
 	expect_bytes(dst, 0, zeros, sizeof(zeros));
@@ -126,7 +126,7 @@ static void copy__within_one_file(void **state)
 	assert_int_equal(step(ino, 10000, ino, 100, 9901), -EINVAL);
 }
 
-/* What a client wrote behind the end and did not live to commit does not come to light. */
+/* Bytes that a client wrote beyond the end and never committed do not appear. */
 static void copy__beyond_the_end(void **state)
 {
 	uint64_t src = fx_file(ROOT_INO, "src"), dst = fx_file(ROOT_INO, "dst");
@@ -142,7 +142,7 @@ static void copy__beyond_the_end(void **state)
 		assert_int_equal(fx_page(&d, 0)[i], 0);
 }
 
-/* Nor what lies in whole pages between the end and the copy, however many. */
+/* Nor do bytes in whole pages between the end and the copy, however many. */
 static void copy__far_beyond_the_end(void **state)
 {
 	uint64_t src = fx_file(ROOT_INO, "src"), dst = fx_file(ROOT_INO, "dst");
@@ -158,7 +158,7 @@ static void copy__far_beyond_the_end(void **state)
 	assert_memory_equal(fx_page(&d, 0) + 10, zeros, 599 * PAGE_BYTES - 10);
 }
 
-/* Pages that a step has taken are zero until they are the file's. */
+/* Pages that a step has taken are zero until the file has them. */
 static void copy__writes_to_no_free_page(void **state)
 {
 	uint64_t src = fx_file(ROOT_INO, "src"), dst = fx_file(ROOT_INO, "dst");
@@ -192,7 +192,7 @@ static void copy__no_space(void **state)
 	uint64_t src = fx_file(ROOT_INO, "src"), dst = fx_file(ROOT_INO, "dst");
 
 	fx_fill(src, 0, 1000);
-	/* As far as it goes. */
+	/* It goes as far as it can. */
 	assert_int_equal(step(src, 0, dst, 0, 1000 * PAGE_BYTES), 0);
 	assert_int_equal(fx_usage().free_pages, 0);
 	assert_int_equal(fx_attr(dst).npages, FX_PAGES - 1000);
@@ -220,7 +220,7 @@ static void copy__errors(void **state)
 	assert_int_equal(fx_attr(dst).npages, 0);
 }
 
-/* ---- every byte known ------------------------------------------------------------------------ */
+/* ---- every byte is known --------------------------------------------------------------------- */
 
 enum { FILES = 3, MODEL_BYTES = 48 * PAGE_BYTES, ROUNDS = 4000 };
 
@@ -245,7 +245,7 @@ static void pick_range(size_t end, uint64_t *offset, uint64_t *len)
 		*len &= ~(uint64_t)(PAGE_BYTES - 1);
 }
 
-/* Nothing may be different for a batch that was aborted before. False: no space, or wait. */
+/* An aborted batch before it must make no difference. False: no space, or the request waits. */
 static bool run(const struct rpc_request *req)
 {
 	int status;
@@ -288,7 +288,8 @@ static void client_write(struct model_file *f)
 	struct extent e;
 
 	pick_range(MODEL_BYTES, &offset, &len);
-	/* A gap behind a file's end shows what was written there before: none is left here. */
+	/* A gap beyond the end shows bytes that were written there before, so these are cut off
+	 * first. */
 	if (offset > f->size)
 		assert_int_equal(fx_truncate(f->ino, f->size), 0);
 	end = offset + len;

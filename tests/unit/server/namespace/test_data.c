@@ -40,7 +40,7 @@ static void grant__leaves_as_much_for_each_who_writes(void **state)
 		left -= left / 6;
 		assert_int_equal(fx_usage().free_pages, left);
 	}
-	/* The last ones, too, can be had. */
+	/* The last pages can be granted, too. */
 	while (left) {
 		assert_int_equal(fx_grant(1, false), 0);
 		left--;
@@ -136,7 +136,7 @@ static void commit__maps_parts_of_grants(void **state)
 	assert_int_equal(fx.rep.attr.attr.mtime, 4000);
 	assert_int_equal(fx.rep.attr.attr.ctime, 4000);
 	assert_int_equal(fx_usage().granted_pages, 7);
-	/* The middle is not granted any more. */
+	/* The middle part is not granted any more. */
 	e.fpage = 200;
 	assert_int_equal(fx_commit(ino, &e, 1, 0), -EINVAL);
 	e.npages = 4;
@@ -250,7 +250,7 @@ static void commit__errors(void **state)
 	assert_int_equal(fx_commit(ino, e, 2, (uint64_t)INT64_MAX + 1), -EFBIG);
 	twice[0] = twice[1] = e[0];
 	twice[1].fpage = 90;
-	assert_int_equal(fx_commit(ino, twice, 2, 0), -EINVAL); /* of memory */
+	assert_int_equal(fx_commit(ino, twice, 2, 0), -EINVAL); /* a page of memory twice */
 	e[0].fpage = UINT64_C(1) << 51;
 	e[1].fpage = e[0].fpage + 50;
 	assert_int_equal(fx_commit(ino, e, 2, 0), -EFBIG);
@@ -277,7 +277,7 @@ static void extents__are_paged_through(void **state)
 	struct extent e = fx_grant_run(N);
 	unsigned n = 0;
 
-	/* In an order that fills the head from behind and the table from both sides. */
+	/* This order fills the head from behind and the table from both sides. */
 	for (unsigned i = 0; i < N; i++) {
 		struct extent one = {.fpage = 3 * ((i * 7) % N),
 			.npages = 1,
@@ -322,7 +322,7 @@ static void extents__from_the_middle_of_one(void **state)
 	assert_int_equal(FX_RUN(.op = RPC_EXTENTS, .extents = {999, 0}), -ESTALE);
 }
 
-/* Fills the holes of a fragmented file one by one: everything becomes what it was in memory. */
+/* Fills the holes of a fragmented file one by one: the result is one extent, as in memory. */
 static void extents__head_and_table_join(void **state)
 {
 	enum { N = 64 };
@@ -373,7 +373,7 @@ static void truncate__up_makes_a_hole(void **state)
 	struct extent e = fx_grant_run(1);
 
 	assert_int_equal(fx_commit(ino, &e, 1, 10), 0);
-	/* Written beyond the size and never committed. */
+	/* Bytes beyond the size that were never committed. */
 	memset(fx_page(&e, 0), 0x55, PAGE_BYTES);
 	assert_int_equal(fx_truncate(ino, UINT64_C(1) << 40), 0);
 	assert_int_equal(fx_attr(ino).size, UINT64_C(1) << 40);
@@ -413,8 +413,7 @@ static void truncate__cuts_an_extent_of_the_table(void **state)
 	assert_int_equal(fx.rep.attr.attr.npages, 16);
 }
 
-/* ---- what is lacking --------------------------------------------------------------------------
- */
+/* ---- lack of pages --------------------------------------------------------------------------- */
 
 enum { SMALL_STORE = 4 << 20 };
 
@@ -441,7 +440,7 @@ static void lack__of_pages(void **state)
 	assert_true(meta_lacks_pages(fx.m));
 	assert_int_equal(FX_RUN(.op = RPC_COPY, .copy = {full, 0, ino, 0, 1}), -ENOSPC);
 	assert_true(meta_lacks_pages(fx.m));
-	/* More than there are. */
+	/* This is more than there are. */
 	assert_int_equal(allocate(ino, FX_PAGES + 1), -ENOSPC);
 	assert_false(meta_lacks_pages(fx.m));
 }
@@ -477,7 +476,7 @@ static void make_until_full(const char *prefix)
 	assert_int_equal(status, -ENOSPC);
 }
 
-/* Some of it is kept for pages that are granted. */
+/* A part of the store is kept for pages that are granted. */
 static void lack__of_memory_for_metadata(void **state)
 {
 	struct extent grant[GRANT_EXTENTS];
@@ -510,10 +509,10 @@ static void truncate__of_many_extents_is_left_to_the_reaper(void **state)
 	assert_int_equal(FX_RUN(.op = RPC_STATFS), 0);
 	assert_int_equal(fx.rep.statfs.free_pages, FX_PAGES - 11);
 	fx_check();
-	/* What is hidden can't be seen. */
+	/* Hidden extents can't be seen. */
 	assert_int_equal(FX_RUN(.op = RPC_EXTENTS, .extents = {ino, 20}), 0);
 	assert_int_equal(fx.rep.extents.tail.len, 0);
-	/* Before the cut the file can change, beyond it only once all is reaped. */
+	/* Before the cut the file can change, beyond it only when all is reaped. */
 	assert_int_equal(fx_truncate(ino, 16 * PAGE_BYTES), 0);
 	assert_int_equal(fx.rep.attr.attr.npages, 8);
 	e.fpage = 500;
@@ -714,7 +713,8 @@ static int try_reclaim(bool *more)
 	return err;
 }
 
-/* It is met once, then rests: nothing turns round it, and all else goes on. */
+/* Reclaim meets the damaged record once, then lets it rest: it does not loop, and all else goes
+ * on. */
 static void reclaim__goes_on_beside_a_damaged_record(void **state)
 {
 	uint64_t ino = fx_fragmented("file", 40), other = fx_fragmented("other", 40);
@@ -736,7 +736,7 @@ static void reclaim__goes_on_beside_a_damaged_record(void **state)
 	assert_int_equal(fx_return_grants(&e, 1), 0);
 	assert_true(wants_reclaim());
 
-	/* It is passed over, come round to, and then rests. */
+	/* Reclaim skips the record, comes round to it, and then lets it rest. */
 	assert_int_equal(try_reclaim(&more), -EBADMSG);
 	assert_true(wants_reclaim());
 	assert_int_equal(try_reclaim(&more), -EBADMSG);
@@ -747,18 +747,18 @@ static void reclaim__goes_on_beside_a_damaged_record(void **state)
 		assert_int_equal(try_reclaim(&more), 0);
 		assert_false(more);
 	}
-	/* A job that was taken in before its word was heard has left the word. */
+	/* A finished scrub job that was taken before its event was read leaves the event. */
 	if (wants_reclaim())
 		assert_int_equal(try_reclaim(&more), 0);
 	assert_false(wants_reclaim());
-	/* Nobody waits for pages that do not come. */
+	/* No request waits for pages that do not come. */
 	e = fx_grant_run(1);
 	while (fx_grant(FX_PAGES, false) == 0)
 		;
 	assert_int_equal(fx_grant(1, true), -ENOSPC);
 	assert_false(wants_reclaim());
 
-	/* Another file's pages come all the same. */
+	/* Another file's pages are freed all the same. */
 	assert_int_equal(fx_truncate(other, PAGE_BYTES), 0);
 	assert_true(wants_reclaim());
 	do
@@ -766,7 +766,7 @@ static void reclaim__goes_on_beside_a_damaged_record(void **state)
 	while (more);
 	assert_int_equal(fx_volume()->now.reap_files, 1);
 
-	/* It is tried again after a while, and if all is well then, all is as before. */
+	/* Reclaim tries the record again after a while. If it is whole then, all is as before. */
 	assert_int_equal(put_reap_record(ino, whole, len), 0);
 	retry_now(&fx_volume()->reap_retry);
 	fx_reclaim(&more);
@@ -783,7 +783,7 @@ static const char *long_name(unsigned i)
 	return name;
 }
 
-/* Names can still be removed. */
+/* Fills the store so far that names can still be removed. */
 static unsigned fill_store(void)
 {
 	uint64_t reserve = fx.m->reserve;
@@ -806,7 +806,7 @@ static void remove_first(unsigned n)
 	}
 }
 
-/* Until something has changed nobody tries it again, nor waits for it. */
+/* Until something has changed, reclaim does not try again, and no request waits for it. */
 static void reclaim__without_room(void **state)
 {
 	struct extent e = fx_grant_run(8);
@@ -833,7 +833,7 @@ static void reclaim__without_room(void **state)
 	assert_int_equal(fx_grant(1, true), 0);
 }
 
-/* What it can't do at once it does in smaller steps. */
+/* If reclaim can't do all at once, it takes smaller steps. */
 static void reclaim__with_little_room(void **state)
 {
 	struct extent e = fx_grant_run(8);

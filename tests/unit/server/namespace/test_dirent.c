@@ -147,7 +147,7 @@ static void collisions__end_at_256(void **state)
 	fx_file(ROOT_INO, "more");
 }
 
-/* What has no room for one more name is this directory, and nothing else is touched. */
+/* Only this directory has no room for one more name, and nothing else is touched. */
 static void collisions__at_256_leave_all_else_alone(void **state)
 {
 	uint64_t full, other, ino;

@@ -1,4 +1,4 @@
-/* test_fallocate.c - FALLOCATE: what each mode leaves of pages, bytes, size and times. */
+/* test_fallocate.c - FALLOCATE: pages, bytes, size and times after each mode. */
 #include "tests/unit/server/meta_fixture.h"
 
 #include <linux/falloc.h>
@@ -14,7 +14,7 @@ static int step(uint64_t ino, uint32_t mode, uint64_t offset, uint64_t len)
 	return FX_RUN(.op = RPC_FALLOCATE, .fallocate = {ino, mode, offset, len});
 }
 
-/* Asks on until all is done; how many steps that took. */
+/* Repeats the request until all is done; returns the number of steps. */
 static unsigned whole(uint64_t ino, uint32_t mode, uint64_t offset, uint64_t len)
 {
 	unsigned nsteps = 0;
@@ -77,10 +77,10 @@ static void allocate__beyond_the_end_keeps_the_size(void **state)
 	assert_int_equal(step(ino, KEEP, 10 * PAGE_BYTES, 5 * PAGE_BYTES), 0);
 	assert_int_equal(fx.rep.progress.attr.size, 0);
 	assert_int_equal(fx.rep.progress.attr.npages, 5);
-	/* A change of size to the same one drops them. */
+	/* Setting the same size drops them. */
 	assert_int_equal(fx_truncate(ino, 0), 0);
 	assert_int_equal(fx.rep.attr.attr.npages, 0);
-	/* One to a greater one does not. */
+	/* Setting a greater size does not. */
 	assert_int_equal(step(ino, KEEP, 10 * PAGE_BYTES, 5 * PAGE_BYTES), 0);
 	assert_int_equal(fx_truncate(ino, 12 * PAGE_BYTES), 0);
 	assert_int_equal(fx.rep.attr.attr.npages, 5);
@@ -128,17 +128,17 @@ static void allocate__no_space(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file"), size = (uint64_t)FX_PAGES * PAGE_BYTES;
 
-	/* What can't ever be is not begun. */
+	/* A request that can never succeed is not begun. */
 	assert_int_equal(step(ino, 0, 0, size + 1), -ENOSPC);
 	assert_int_equal(fx_attr(ino).npages, 0);
 	assert_int_equal(step(ino, 0, 0, INT64_MAX), -ENOSPC);
-	/* Nor is what can't be while others have files. */
+	/* Nor is one that can't succeed while other files have their pages. */
 	assert_int_equal(whole(fx_file(ROOT_INO, "other"), 0, 0, PAGE_BYTES), 1);
 	assert_int_equal(step(ino, 0, 0, size), -ENOSPC);
 	assert_int_equal(fx_attr(ino).npages, 0);
 	assert_int_equal(fx_usage().free_pages, FX_PAGES - 1);
 	size -= PAGE_BYTES;
-	/* What is lent to a client can't be had now: as far as it goes. */
+	/* Pages granted to a client are not available now, so it goes as far as it can. */
 	fx_grant_run(100);
 	assert_int_equal(step(ino, 0, 0, size), 0);
 	assert_int_equal(fx.rep.progress.done, size - 100 * PAGE_BYTES);
@@ -160,7 +160,7 @@ static void allocate__waits_for_pages_that_are_scrubbed(void **state)
 	whole(ino, 0, 0, size);
 }
 
-/* Pages that the reaper has not freed yet are in the way. */
+/* The file's old pages, which the reaper has not freed yet, are in the way. */
 static void allocate__waits_for_the_reaper(void **state)
 {
 	uint64_t ino = fx_fragmented("file", 300);
@@ -180,14 +180,14 @@ static void allocate__grows_over_zeros(void **state)
 	struct extent e = fx_grant_run(4);
 
 	assert_int_equal(fx_commit(ino, &e, 1, 10), 0);
-	/* Written beyond the size and never committed. */
+	/* Bytes beyond the size that were never committed. */
 	memset(fx_page(&e, 0), 0x55, 4 * PAGE_BYTES);
 	assert_int_equal(whole(ino, 0, 0, 4 * PAGE_BYTES), 1);
 	assert_bytes(&e, 0, 10, 0x55);
 	assert_bytes(&e, 10, 4 * PAGE_BYTES, 0);
 }
 
-/* So does a change of size, and in steps where that is much. */
+/* A greater size does the same, in several steps if it is far. */
 static void size__grows_over_zeros(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file"), size = 700 * PAGE_BYTES - 5;
@@ -212,7 +212,7 @@ static void size__grows_over_zeros(void **state)
 	assert_bytes(&e[1], 0, 600 * PAGE_BYTES, 0);
 }
 
-/* A growth that ends before what is allocated leaves that alone. */
+/* A growth that ends before allocated pages leaves them alone. */
 static void size__grows_before_pages(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file");
@@ -259,7 +259,7 @@ static void punch__within_a_page(void **state)
 	memset(fx_page(&e, 0), 0x5a, 3 * PAGE_BYTES);
 	assert_int_equal(step(ino, PUNCH, PAGE_BYTES + 5, 10), 0);
 	assert_int_equal(fx.rep.progress.done, 10);
-	/* Of two pages, neither whole. */
+	/* Parts of two pages, neither of them whole. */
 	assert_int_equal(step(ino, PUNCH, 2 * PAGE_BYTES - 3, 9), 0);
 	assert_int_equal(fx.rep.progress.done, 9);
 	assert_int_equal(fx_attr(ino).npages, 3);
@@ -281,7 +281,7 @@ static void punch__of_many_extents_in_steps(void **state)
 	assert_int_equal(fx_attr(ino).npages, 0);
 }
 
-/* Each single page of a file, whichever are left, and the file filled again. */
+/* Punches each single page of a file, whichever are left, then fills the file again. */
 static void punch__at_every_place(void **state)
 {
 	enum { N = 12 };
@@ -309,7 +309,7 @@ static void punch__at_every_place(void **state)
 	}
 }
 
-/* What the reaper has not freed yet is not touched. */
+/* Extents that the reaper has not freed yet are not touched. */
 static void punch__beside_hidden_extents(void **state)
 {
 	uint64_t ino = fx_fragmented("file", 300);

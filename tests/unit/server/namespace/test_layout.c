@@ -1,4 +1,5 @@
-/* test_layout.c - files that several sessions read and overwrite at the same time, as stored. */
+/* test_layout.c - files that several sessions read and overwrite at the same time: the stored
+ * leases. */
 #include "tests/unit/server/lease_fixture.h"
 
 enum { READS = LEASE_SHARED, WRITES = LEASE_EXCLUSIVE };
@@ -35,7 +36,7 @@ static int commit_times(unsigned i, uint64_t ino, int64_t mtime, int64_t ctime)
 		.commit = {.ino = ino, .flags = COMMIT_MTIME, .mtime = mtime, .ctime = ctime});
 }
 
-/* ---- who has what ---------------------------------------------------------------------------- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 static void or_layout__is_all_where_nobody_is_in_the_way(void **state)
 {
@@ -80,7 +81,8 @@ static void if_free__never_takes_away(void **state)
 {
 	uint64_t ino = make_common("file");
 
-	/* To grow it needs all; what it has dirty by what it has stays committable. */
+	/* Growth needs the whole lease. The session keeps what it has, so its dirty data stays
+	 * committable. */
 	as(0);
 	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, LEASE_IF_FREE), 0);
 	expect_lease(LEASE_OVERWRITE);
@@ -107,7 +109,8 @@ static void if_free__is_behind_those_who_wait(void **state)
 	others_want(LEASE_NONE);
 }
 
-/* While somebody waits to look at it, who writes gets nothing that the other writers wait for. */
+/* While a request waits to look at the file, a writer gets nothing that other writers would wait
+ * for. */
 static void if_free__of_a_writer_is_in_no_writers_way(void **state)
 {
 	uint64_t ino = make_common("file");
@@ -119,7 +122,7 @@ static void if_free__of_a_writer_is_in_no_writers_way(void **state)
 	gets(2, ino, WRITES, LEASE_IF_FREE, LEASE_LAYOUT);
 	others_want(LEASE_NONE);
 	gets(1, ino, WRITES, 0, LEASE_OVERWRITE);
-	/* What it has by reading it keeps. */
+	/* It keeps the lease that it has from reading. */
 	give_back(1, ino, UINT64_MAX, LEASE_LAYOUT, false);
 	gets(0, ino, READS, LEASE_IF_FREE, LEASE_SHARED);
 	others_want(LEASE_SHARED);
@@ -138,7 +141,7 @@ static void return__keeps_what_both_have(void **state)
 	fx_check();
 }
 
-/* ---- what others know ------------------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static void getattr__waits_for_those_who_may_have_written(void **state)
 {
@@ -153,7 +156,7 @@ static void getattr__waits_for_those_who_may_have_written(void **state)
 	give_back(1, ino, UINT64_MAX, LEASE_LAYOUT, false);
 	as(2);
 	assert_int_equal(fx_getattr(ino), 0);
-	/* Whoever has one himself waits for the others. */
+	/* A session with a layout waits for the other writers, too, but not for itself. */
 	gets(0, ino, WRITES, LEASE_IF_FREE, LEASE_OVERWRITE);
 	as(0);
 	assert_int_equal(fx_getattr(ino), 0);
@@ -179,7 +182,7 @@ static void change__waits_for_all_who_have_it(void **state)
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
 }
 
-/* What it has by that is more than what looking brings. */
+/* Its OVERWRITE lease is more than the lease that GETATTR brings. */
 static void look__leaves_it_what_it_has(void **state)
 {
 	uint64_t ino = make_common("file");
@@ -191,7 +194,7 @@ static void look__leaves_it_what_it_has(void **state)
 	assert_int_equal(record(0, ino).type, LEASE_OVERWRITE);
 }
 
-/* ---- what they change ------------------------------------------------------------------------ */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 static void commit__tells_times_alone_and_none_that_are_over(void **state)
 {
@@ -209,14 +212,14 @@ static void commit__tells_times_alone_and_none_that_are_over(void **state)
 	assert_int_equal(fx_getattr(ino), 0);
 	assert_int_equal(fx.rep.attr.attr.mtime, 5000);
 	assert_int_equal(fx.rep.attr.attr.ctime, 7000);
-	/* Alone it says what they are. */
+	/* A session that has the file alone sets the times as they are. */
 	give_back(0, ino, UINT64_MAX, LEASE_NONE, false);
 	gets(1, ino, WRITES, LEASE_IF_FREE, LEASE_EXCLUSIVE);
 	assert_int_equal(commit_times(1, ino, 4500, 7000), 0);
 	assert_int_equal(fx.rep.attr.attr.mtime, 4500);
 }
 
-/* What was set by hand, for the future, ends with the next write. */
+/* A time in the future, which was set by hand, ends with the next write. */
 static void commit__makes_a_time_of_the_future_one_of_now(void **state)
 {
 	uint64_t ino = make_common("file");
@@ -228,7 +231,7 @@ static void commit__makes_a_time_of_the_future_one_of_now(void **state)
 	assert_int_equal(fx.rep.attr.attr.ctime, now);
 }
 
-/* Somebody may have seen it. */
+/* Another client may have seen that time. */
 static void commit__keeps_the_time_of_a_client_that_is_a_little_ahead(void **state)
 {
 	uint64_t ino = make_common("file");

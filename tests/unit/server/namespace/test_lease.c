@@ -1,4 +1,4 @@
-/* test_lease.c - leases as they are stored: who gets what, who waits, what keeps a file. */
+/* test_lease.c - leases as they are stored: grants, waits, and what keeps a file. */
 #include "tests/unit/server/lease_fixture.h"
 
 #include "common/base/clock.h"
@@ -51,7 +51,7 @@ static void counts__of_a_batch_go_with_it(void **state)
 	expect_holder(1, 1, 0, 0);
 }
 
-/* Until something else is had. */
+/* `since` changes only when the session gets another type. */
 static void since__is_when_it_became_what_it_is(void **state)
 {
 	uint64_t a = make_file("a");
@@ -84,7 +84,7 @@ static uint64_t store_used(void)
 	return fx_usage().store_used_bytes;
 }
 
-/* Whatever the order in which 10,000 are taken: in that of the table, or across it. */
+/* 10,000 leases take so much in either order: in the table's, or across it. */
 static void store__bytes_of_a_lease(void **state)
 {
 	uint64_t files[MANY_FILES], who[MANY_SESSIONS], before, bytes;
@@ -130,7 +130,7 @@ static void lease__is_shared_by_many(void **state)
 	as(0);
 	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), WAITS);
 	expect_waits_for(ino, LEASE_EXCLUSIVE);
-	/* Nor does it keep others waiting meanwhile. */
+	/* The waiting session has lost its own lease, so others need not wait for that. */
 	assert_int_equal(record(0, ino).type, LEASE_NONE);
 	assert_int_equal(fx_usage().shared, SESSIONS - 1);
 }
@@ -160,7 +160,7 @@ static void lease__of_its_own_is_replaced(void **state)
 	assert_true(take(0, ino, LEASE_SHARED, 0) > first);
 	assert_true(record(0, ino).pinned);
 	take(0, ino, LEASE_EXCLUSIVE, 0);
-	/* A pin alone leaves it what it has. */
+	/* A request for a pin alone leaves the lease as it is. */
 	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
 	expect_lease(LEASE_EXCLUSIVE);
 }
@@ -354,7 +354,7 @@ static void unlink__leaves_a_file_to_those_who_pin_it(void **state)
 	as(2);
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
 	assert_int_equal(fx.rep.remove.child.nlink, 0);
-	/* Who has removed it keeps it, too, until it says so. */
+	/* The session that has removed the file keeps it, too, until it returns the inode. */
 	assert_int_equal(fx.rep.remove.number, record(2, ino).number);
 	assert_int_equal(fx_usage().pins, 3);
 	fx_check();
@@ -362,7 +362,7 @@ static void unlink__leaves_a_file_to_those_who_pin_it(void **state)
 	as(2);
 	assert_int_equal(fx_return_inode(ino), 0);
 	assert_int_equal(fx_usage().inodes, inodes);
-	/* Whoever has a lease of it from then on keeps it with that. */
+	/* A session that takes a lease from then on keeps the file by that. */
 	take(2, ino, LEASE_SHARED, LEASE_IF_FREE);
 	assert_true(record(2, ino).pinned);
 	give_back(1, ino, UINT64_MAX, LEASE_NONE, true);
@@ -375,7 +375,7 @@ static void unlink__leaves_a_file_to_those_who_pin_it(void **state)
 	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ESTALE);
 }
 
-/* They may have opened it without a word. */
+/* The holders may have opened the file without telling the server. */
 static void unlink__of_the_last_name_waits_for_others_leases(void **state)
 {
 	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
@@ -417,7 +417,7 @@ static void rename__over_the_last_name_waits_for_others_leases(void **state)
 	assert_true(record(1, ino).pinned);
 }
 
-/* Who has nothing of it can't begin by giving it back. */
+/* A session without a lease can't make a pin by a RETURN. */
 static void return__pins_only_what_was_leased(void **state)
 {
 	uint64_t ino = make_file("file"), number;
@@ -485,7 +485,7 @@ static void tmpfile__is_its_sessions_and_can_get_a_name(void **state)
 	assert_int_equal(fx_lookup(ROOT_INO, "name"), 0);
 }
 
-/* Its kernel found it by a name that another session took away. */
+/* The session's kernel found the file by a name that another session has removed. */
 static void unlinked__gets_no_name_again(void **state)
 {
 	uint64_t ino = make_file("file");
@@ -499,7 +499,7 @@ static void unlinked__gets_no_name_again(void **state)
 		assert_int_equal(
 			FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), -ENOENT);
 	}
-	/* Nor has one that never had a name, when it has lost what it got. */
+	/* Nor does a file that was made without a name, once it has lost the name that it got. */
 	as(0);
 	assert_int_equal(
 		FX_RUN(.op = RPC_TMPFILE, .create = {.parent = ROOT_INO, .mode = S_IFREG}), 0);
@@ -509,7 +509,7 @@ static void unlinked__gets_no_name_again(void **state)
 	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), -ENOENT);
 }
 
-/* ---- what others change is not known --------------------------------------------------------- */
+/* ---- attributes that others may change ------------------------------------------------------- */
 
 static void attributes__wait_for_who_may_change_them(void **state)
 {
@@ -550,7 +550,7 @@ static void attributes__are_those_of_the_commit(void **state)
 	assert_int_equal(fx_attr(ino).size, 3 * PAGE_BYTES);
 }
 
-/* A staged value stays for when the request is run again. */
+/* A staged value stays for the next run of the request. */
 static void setxattr__that_waits_keeps_its_stage(void **state)
 {
 	uint8_t value[2] = "ab";
@@ -664,7 +664,7 @@ static void bound__what_is_needed_is_had_beyond_it(void **state)
 		take(0, ino, LEASE_SHARED, 0);
 		assert_int_equal(fx.rep.entry.lease.passing, i >= BOUND);
 	}
-	/* Another one in the place of one that it has. */
+	/* Another type for a leased file needs no more room. */
 	take(0, ino, LEASE_EXCLUSIVE, 0);
 	ino = make_file("last");
 	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ENFILE);

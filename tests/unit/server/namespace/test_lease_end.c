@@ -1,5 +1,5 @@
-/* test_lease_end.c - what is stored of leases when sessions end: what they leave behind, also in
- * a full store, after whatever was done at random, and to sessions of the other kind. */
+/* test_lease_end.c - leases at the ends of sessions: what they leave behind, also in a full store,
+ * after random operations, and beside sessions that do not share. */
 #include "tests/unit/server/lease_fixture.h"
 
 /* ---- the end of a session -------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static void end__of_who_may_have_written_touches_the_file(void **state)
 	assert_int_equal(fx_attr(third).mtime, 1000);
 }
 
-/* The COMMIT of its last writer's close has said so. */
+/* The COMMIT at its last writer's close has lowered the lease. */
 static void end__of_who_has_closed_what_he_wrote_leaves_its_times(void **state)
 {
 	uint64_t ino = make_file("file"), number = take(0, ino, LEASE_EXCLUSIVE, 0);
@@ -71,7 +71,7 @@ static void end__of_who_has_closed_what_he_wrote_leaves_its_times(void **state)
 		.lease = number - 1,
 		.keep = LEASE_SHARED};
 
-	/* Of an older grant it says nothing. */
+	/* With the number of an older grant it lowers nothing. */
 	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), 0);
 	assert_int_equal(record(0, ino).type, LEASE_EXCLUSIVE);
 	as(1);
@@ -166,7 +166,7 @@ static int open_by_name(const char *name)
 		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = fx_str(name)});
 }
 
-/* The reserve is for so many that open what is there, by whatever request. */
+/* The reserve has room for so many open files, whichever request opens them. */
 static void full_store__opens_no_more_than_it_keeps_room_for(void **state)
 {
 	uint64_t *records = &fx_volume()->now.leases.records, n, reserve = fx.m->reserve;
@@ -182,8 +182,7 @@ static void full_store__opens_no_more_than_it_keeps_room_for(void **state)
 	fx.m->reserve = reserve;
 }
 
-/* ---- a large store ------------------------------------------------------------------------------
- */
+/* ---- a large store --------------------------------------------------------------------------- */
 
 enum { MANY = 65536, MANY_STORE_MIB = 150, MANY_BATCH = 64 };
 
@@ -209,7 +208,8 @@ static uint8_t create_one(unsigned i)
 	return fx.rep.entry.lease.type;
 }
 
-/* The default of lease_limit; the server's memory for metadata is what bounds all clients. */
+/* MANY is the default of lease_limit. The server's memory for metadata bounds all clients
+ * together. */
 static void large_store__lets_one_client_keep_as_many_as_it_may(void **state)
 {
 	for (unsigned i = 0; i < MANY; i++) {
@@ -252,7 +252,8 @@ static void remember(uint64_t ino)
 	random_inos[chance(RANDOM_INOS)] = ino;
 }
 
-/* Where it waits, the others give back for it, and what has ended goes. */
+/* If the request waits, the other sessions return their leases, and ended sessions are
+ * reclaimed. */
 static int run_alone(const struct rpc_request *req)
 {
 	uint64_t session = fx.ctx.session;
@@ -309,7 +310,8 @@ static void random_end(unsigned i)
 	sessions[i] = new_session(ATTACH_SHARED);
 }
 
-/* One that doesn't share comes, while what others had is still on its way out, and goes. */
+/* A session that does not share comes and goes, while leases of ended sessions are still
+ * reclaimed. */
 static void random_visit(void)
 {
 	bool more;
@@ -397,13 +399,13 @@ static void random__records_agree_and_nothing_is_left(void **state)
 
 		assert_true(rpc_get_dirent(&r, &d, false));
 	}
-	/* Some names may be one file's. */
+	/* Several names may belong to one file. */
 	assert_true(fx_usage().inodes <= named);
 }
 
 /* ---- beside sessions of the other kind ------------------------------------------------------- */
 
-/* Records of one that has ended are there for a while yet. */
+/* The records of an ended session stay for a while. */
 static void others__keep_what_ended_sessions_have_records_of(void **state)
 {
 	uint64_t ino = make_file("file"), inodes = fx_usage().inodes, alone;

@@ -1,5 +1,5 @@
-/* test_lock.c - locks as they are stored: what conflicts, how ranges split and merge, who
- * waits for whom, and what the end of a session or of the server leaves. */
+/* test_lock.c - locks as they are stored: conflicts, ranges that split and merge, the order of
+ * waits, and the locks that are left when a session or the server ends. */
 #include "tests/unit/server/sharing_fixture.h"
 
 #include "server/record/lock.h"
@@ -18,8 +18,8 @@ static int set_up(void **state)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Owners of the three sessions have the same numbers, and are not the same. */
-/* The same process's owner there. */
+/* The three sessions use the same numbers for owners that are not the same. */
+/* Added to an owner: the same process's owner at another file. */
 enum { ANOTHER_FILE = 1 << LOCK_PROCESS_BITS };
 
 static struct rpc_lock record(uint8_t type, uint64_t start, uint64_t end)
@@ -62,7 +62,7 @@ static int whole(unsigned session, uint8_t type, uint64_t number)
 				     .type = type});
 }
 
-/* Bytes 0 to 19 as another session finds them: '.', 'r' or 'w' each. */
+/* Bytes 0 to 19 as another session finds them locked: '.', 'r' or 'w' each. */
 static void expect_seen(const char *seen)
 {
 	fx.ctx.session = sessions[SESSIONS - 1];
@@ -74,7 +74,7 @@ static void expect_seen(const char *seen)
 	}
 }
 
-/* Who is told, as "session:number" each. */
+/* The waits that were told, as "session:number" each. */
 static char told[128];
 
 static bool note_told(uint64_t ino, uint64_t number, void *arg)
@@ -106,7 +106,7 @@ static void expect_told(unsigned rings, const char *expected)
 	assert_string_equal(told, expected);
 }
 
-/* ---- having ---------------------------------------------------------------------------------- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 static void lock__split_and_merge(void **state)
 {
@@ -146,7 +146,7 @@ static void lock__conflicts(void **state)
 	assert_int_equal(set(1, LOCK_SHARED, 19, 19), -EAGAIN);
 	assert_true(meta_lock_holder(fx.m) == sessions[0]);
 	assert_int_equal(meta_lock_holder(fx.m), 0);
-	/* Of the whole file is another kind. */
+	/* A lock of the whole file (flock) is another kind. */
 	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), 0);
 	assert_int_equal(whole(2, LOCK_SHARED, 0), -EAGAIN);
 }
@@ -172,7 +172,7 @@ static void getlk__names_the_lock(void **state)
 	fx.ctx.session = sessions[1];
 	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_SHARED, 0, 100)), 0);
 	assert_int_equal(fx.rep.getlk.type, LOCK_EXCLUSIVE);
-	assert_int_equal(fx.rep.getlk.pid, 0); /* of another machine's it is nothing here */
+	assert_int_equal(fx.rep.getlk.pid, 0); /* a pid of another machine means nothing here */
 	assert_int_equal(fx.rep.getlk.start, 5);
 	assert_int_equal(fx.rep.getlk.end, 9);
 	fx.ctx.session = sessions[0];
@@ -187,7 +187,8 @@ static void flock__converts(void **state)
 {
 	assert_int_equal(whole(0, LOCK_SHARED, 0), 0);
 	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
-	/* What it had is lost, so that of two that try it again and again one gets it. */
+	/* A failed conversion loses the old lock. So one of two sessions that keep trying gets
+	 * it. */
 	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), -EAGAIN);
 	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), 0);
 	assert_int_equal(whole(0, LOCK_SHARED, 0), -EAGAIN);
@@ -199,7 +200,7 @@ static void flock__converts(void **state)
 	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
 }
 
-/* Both would wait for the other's shared lock. */
+/* Otherwise each session would wait for the other's shared lock. */
 static void flock__is_given_up_while_more_is_waited_for(void **state)
 {
 	assert_int_equal(whole(0, LOCK_SHARED, 0), 0);
@@ -222,15 +223,15 @@ static void lock__is_refused(void **state)
 	assert_int_equal(set(0, LOCK_SHARED, 0, 0), -EINVAL);
 	assert_true(fx.rep.text.len);
 	fx.ctx.shared = true;
-	/* It is no change of the file. */
+	/* A lock does not change the file. */
 	fx.ctx.read_only = true;
 	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
 	fx.ctx.read_only = false;
 }
 
-/* ---- sessions that only read ----------------------------------------------------------------- */
+/* ---- read-only sessions ---------------------------------------------------------------------- */
 
-/* The same by a session that is mounted read-only. */
+/* Does the same in a read-only session. */
 static int ro_set(unsigned session, uint8_t type, uint64_t start, uint64_t end)
 {
 	int err;
@@ -296,7 +297,7 @@ static void read_only__shared_lock_is_as_any(void **state)
 	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
 }
 
-/* Who only reads waits for who writes, and is passed by those who come later to write. */
+/* A read-only session waits for a writer's lock, and writers that come later pass it. */
 static void read_only__wait_has_no_writer_behind_it(void **state)
 {
 	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
@@ -311,7 +312,8 @@ static void read_only__wait_has_no_writer_behind_it(void **state)
 	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 11), 0);
 }
 
-/* Others may have locks beside it by now: it is what it was until it is taken anew. */
+/* Other sessions may have conflicting locks by now. The lock stays a reader's until it is taken
+ * anew. */
 static void read_only__lock_of_a_session_that_may_write_now(void **state)
 {
 	assert_int_equal(ro_whole(0, LOCK_EXCLUSIVE, 0), 0);
@@ -320,7 +322,7 @@ static void read_only__lock_of_a_session_that_may_write_now(void **state)
 	assert_int_equal(whole(1, LOCK_FREE, 0), 0);
 	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
 	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
-	/* And of one that only reads now. */
+	/* The same holds for a session that only reads now. */
 	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
 	fx_check();
 }
@@ -371,7 +373,8 @@ static void lock__too_many(void **state)
 	assert_int_equal(set(2, LOCK_EXCLUSIVE, 5, 5), 0);
 }
 
-/* Of all inodes together; what gives up is not refused for that. */
+/* The limit counts locks of all inodes together. A lock that is given up is never refused for
+ * it. */
 static void lock__too_many_of_a_session(void **state)
 {
 	uint64_t first = file;
@@ -382,7 +385,7 @@ static void lock__too_many_of_a_session(void **state)
 	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
 	assert_int_equal(set(0, LOCK_SHARED, 2, 2), 0);
 	assert_int_equal(set(0, LOCK_SHARED, 4, 4), -ENOLCK);
-	/* Another type of one that is had is no more. */
+	/* Another type of an existing lock is no additional lock. */
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 2, 2), 0);
 	assert_int_equal(set(0, LOCK_SHARED, 2, 2), 0);
 	assert_int_equal(await(0, 7, LOCK_SHARED, 4, 4), -ENOLCK);
@@ -394,7 +397,7 @@ static void lock__too_many_of_a_session(void **state)
 	assert_int_equal(set(0, LOCK_SHARED, 2, 2), -ENOLCK);
 }
 
-/* Each makes two of one. */
+/* Each such unlock makes two locks of one. */
 static void unlock__of_the_middle__is_bounded(void **state)
 {
 	fx.ctx.lock_limit = 3;
@@ -406,7 +409,7 @@ static void unlock__of_the_middle__is_bounded(void **state)
 	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 }
 
-/* What deletes and ends need of the store is not for the locks that it makes. */
+/* The locks that an unlock makes must not use the reserve, which is for deletes and ends. */
 static void unlock__of_the_middle__leaves_the_reserve(void **state)
 {
 	uint64_t reserve = fx.m->reserve;
@@ -432,16 +435,16 @@ static void wait__is_told_in_the_order_of_coming(void **state)
 	assert_int_equal(set(0, LOCK_FREE, 0, 9), 0);
 	expect_told(1, "1:11");
 	expect_told(0, "1:11"); /* in each PING */
-	/* Who comes now is behind them; who only tries is not. */
+	/* A new wait is behind them; a try without waiting is not. */
 	assert_int_equal(await(0, 14, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
 	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), 0);
 	expect_told(0, "");
 	assert_int_equal(set(1, LOCK_FREE, 0, 9), 0);
-	/* Both are the same owner's, and so not in each other's way. */
+	/* Both waits are one owner's, so they do not conflict. */
 	expect_told(2, "2:12 2:13");
 	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
 	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
-	/* Who has some is behind nobody any more. */
+	/* An owner that has a lock is behind no other wait any more. */
 	expect_told(1, "0:14 2:13");
 }
 
@@ -464,7 +467,7 @@ static void wait__withdrawn(void **state)
 	expect_told(0, "");
 }
 
-/* One that is told, and does not come, is waited for no longer than that. */
+/* A client that was told and does not ask again holds up the next one for a limited time. */
 static void wait__patience_ends(void **state)
 {
 	fx.m->lock_waits.patience_ms = PATIENCE_MS;
@@ -478,8 +481,8 @@ static void wait__patience_ends(void **state)
 	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), 0);
 }
 
-/* Readers that keep coming don't keep a writer out; but one who could have it waits not for ever
- * for one who can't. */
+/* New readers don't keep a writer out. But a reader that could have its lock does not wait for ever
+ * behind a writer that can't. */
 static void wait__of_a_reader_behind_a_writer(void **state)
 {
 	fx.m->lock_waits.patience_ms = PATIENCE_MS;
@@ -492,7 +495,7 @@ static void wait__of_a_reader_behind_a_writer(void **state)
 	assert_int_equal(await(2, 12, LOCK_SHARED, 0, 9), 0);
 }
 
-/* Each would wait for the other: one for what the other has, the other for his turn. */
+/* Otherwise each would wait for the other: one for the other's lock, the other for its turn. */
 static void wait__of_one_who_has_some__is_behind_nobody(void **state)
 {
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
@@ -505,7 +508,7 @@ static void wait__of_one_who_has_some__is_behind_nobody(void **state)
 	expect_told(1, "2:12");
 }
 
-/* And so nobody else's waits are refused, nor looked at for long. */
+/* The limit keeps one session from making other sessions' waits fail, or their checks slow. */
 static void wait__too_many(void **state)
 {
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
@@ -532,7 +535,7 @@ static bool room_for_some(uint64_t ino, uint64_t number, void *arg)
 	return true;
 }
 
-/* A PING has room for some. */
+/* A PING has room for ROOM of them. */
 static bool tell_some(void)
 {
 	unsigned n = 0;
@@ -558,7 +561,7 @@ static void wait__of_many_is_told_of_by_turns(void **state)
 	assert_true(tell_some());
 	for (unsigned i = 1; i <= MANY; i++)
 		assert_in_range(told[i], 1, 2);
-	/* Nobody is to hurry now, and all are told again. */
+	/* No wait is urgent now, and all are told again. */
 	for (unsigned i = 0; i < MANY / ROOM + 1; i++)
 		assert_true(tell_some());
 	for (unsigned i = 1; i <= MANY; i++)
@@ -590,7 +593,7 @@ static void wait__in_a_circle_over_two_files(void **state)
 	assert_int_equal(lock(0, other), -EDEADLK);
 }
 
-/* For what the same process has closed, and somebody else is about to give up. */
+/* The lock is one that the same process has closed; another request is about to give it up. */
 static void wait__for_a_lock_that_is_leaving__is_no_circle(void **state)
 {
 	struct rpc_lock again = record(LOCK_EXCLUSIVE, 0, 0);
@@ -604,7 +607,8 @@ static void wait__for_a_lock_that_is_leaving__is_no_circle(void **state)
 	assert_int_equal(lock(0, again), 0);
 }
 
-/* By another thread of one who waits. Nobody's wait ends by that, so nobody would come again. */
+/* Another thread of a waiting process takes the lock that closes the circle. That ends no wait, so
+ * without a ring no client would ask again. */
 static void wait__in_a_circle_closed_by_a_lock(void **state)
 {
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
@@ -622,7 +626,7 @@ static void wait__in_a_circle_closed_by_a_lock(void **state)
 	assert_int_equal(await(0, 11, LOCK_EXCLUSIVE, 1, 1), 0);
 }
 
-/* Beside another one's, whose end would change nothing. */
+/* Another session has such a lock, too; its end would not end the circle. */
 static void wait__in_a_circle_closed_by_a_lock_beside_another(void **state)
 {
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
@@ -635,7 +639,7 @@ static void wait__in_a_circle_closed_by_a_lock_beside_another(void **state)
 	assert_int_equal(await(1, 12, LOCK_EXCLUSIVE, 0, 0), -EDEADLK);
 }
 
-/* One who waits and gets a lock that is in nobody's way, or only in that of one who can go on. */
+/* A waiting process gets a lock that conflicts with no wait, or only with one that can go on. */
 static void wait__is_not_asked_again_without_a_circle(void **state)
 {
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
@@ -676,7 +680,7 @@ static void session__somebody_wants_what_it_has(void **state)
 	assert_true(wanted);
 	assert_int_equal(meta_locks_wanted(fx.m, sessions[1], &wanted), 0);
 	assert_false(wanted);
-	/* Its own waits are not what it is ended for. */
+	/* The session's own waits do not count. */
 	own.owner = 2;
 	own.wait = 12;
 	assert_int_equal(await(1, 11, LOCK_FREE, 5, 5), 0);

@@ -1,5 +1,5 @@
-/* test_look.c - leases that LOOKUP and GETATTR bring along, and the changes that wait for
- * all who have one. */
+/* test_look.c - leases that LOOKUP and GETATTR bring along, and the changes that wait for all their
+ * holders. */
 #include "tests/unit/server/lease_fixture.h"
 
 static const uint8_t BOTH = LOOK_LEASE | LOOK_LEASE_DIR;
@@ -24,7 +24,7 @@ static void expect_stored(unsigned i, uint64_t ino, const struct lease *lease)
 	assert_int_equal(stored.number, lease->number);
 }
 
-/* ---- what is given --------------------------------------------------------------------------- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 static void look__brings_a_lease_of_any_inode(void **state)
 {
@@ -42,7 +42,7 @@ static void look__brings_a_lease_of_any_inode(void **state)
 	as(1);
 	first = look_at(file);
 	assert_int_equal(first.type, LEASE_SHARED);
-	/* What it has stays what it is. */
+	/* A lease that the session has stays as it is. */
 	again = look_at(file);
 	assert_int_equal(again.number, first.number);
 	expect_stored(1, file, &again);
@@ -77,7 +77,7 @@ static void look__finds_what_is_missing(void **state)
 	assert_int_equal(fx.rep.entry.attr.ino, 0);
 	assert_int_equal(fx.rep.entry.parent.ino, dir);
 	assert_int_equal(fx.rep.entry.parent_lease.type, LEASE_SHARED);
-	/* In one that is gone nothing is found any more, and nothing is leased. */
+	/* In a directory that is gone no name is found, and nothing is leased. */
 	as(1);
 	give_back(0, dir, UINT64_MAX, LEASE_NONE, false);
 	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "dir"), 0);
@@ -132,7 +132,7 @@ static void look__takes_nothing_that_others_want_or_that_is_restless(void **stat
 	assert_int_equal(fx.rep.entry.parent_lease.type, LEASE_NONE);
 	as(0);
 	assert_int_equal(look_at(ino).type, LEASE_SHARED);
-	/* Who needs one gets it. */
+	/* A request that needs a lease gets it. */
 	take(1, ino, LEASE_SHARED, LEASE_IF_FREE);
 }
 
@@ -145,11 +145,11 @@ static void look__of_a_session_that_only_reads(void **state)
 	fx.ctx.read_only = false;
 }
 
-/* ---- what waits ------------------------------------------------------------------------------ */
+/* ---- changes that wait ----------------------------------------------------------------------- */
 
 enum { KNOWN_MAX = 4 };
 
-/* A change, and what it changes. */
+/* A change, and the inodes that it changes. */
 struct change {
 	struct rpc_request req;
 	uint64_t known[KNOWN_MAX];
@@ -160,7 +160,7 @@ static void expect_waits_for_each(const struct change *change)
 	for (unsigned i = 0; i < KNOWN_MAX && change->known[i]; i++) {
 		uint64_t ino = change->known[i], number;
 
-		/* Its own keeps nobody from it. */
+		/* The session's own lease does not hold it up. */
 		as(0);
 		look_at(ino);
 		as(1);
@@ -250,13 +250,14 @@ static void change__of_nothing_waits_for_nobody(void **state)
 	look_at(dir);
 	look_at(file);
 	as(0);
-	/* What is refused, or does nothing. */
+	/* Changes that are refused, or do nothing. */
 	assert_int_equal(fx_make(RPC_CREATE, dir, "file", S_IFREG), -EEXIST);
 	assert_int_equal(fx_name(RPC_UNLINK, dir, "none"), -ENOENT);
 	assert_int_equal(fx_name(RPC_RMDIR, dir, "file"), -ENOTDIR);
 	assert_int_equal(fx_rename(dir, "file", dir, "same", 0), 0);
 	assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = {.ino = file}), 0);
-	/* A file without a name changes no directory, and the time of reading may be late. */
+	/* A file without a name changes no directory, and a COMMIT of an access time need not
+	 * wait. */
 	assert_int_equal(FX_RUN(.op = RPC_TMPFILE, .create = {.parent = dir, .mode = S_IFREG}), 0);
 	assert_int_equal(FX_RUN(.op = RPC_COMMIT,
 				 .commit = {.ino = file, .flags = COMMIT_ATIME, .atime = 5}),

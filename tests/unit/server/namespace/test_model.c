@@ -1,8 +1,8 @@
-/* test_model.c - thousands of random operations against a plain model of files, in batches
- * of which some are aborted, with restarts and ended sessions between.
+/* test_model.c - thousands of random operations against a plain model of files, in batches of which
+ * some are aborted, with restarts and ended sessions between.
  *
- * Every page that is committed carries a tag of its place in its file: a page that was scrubbed
- * while in a file, or is in two of them, shows. One that was allocated is zero. */
+ * Every committed page has a tag of its place in its file. The tag shows a page that was scrubbed
+ * while in a file, or that is in two files. An allocated page is zero. */
 #include "tests/unit/server/meta_fixture.h"
 
 #include <linux/falloc.h>
@@ -33,7 +33,7 @@ static bool scarce;
 /* Batches after which the reaper had something to do; operations refused: the work must reach both.
  */
 static unsigned nreaping, nrefused;
-/* Exports that became smaller. */
+/* Times that the export has shrunk. */
 static unsigned nsmaller;
 
 static unsigned pick(unsigned n)
@@ -146,7 +146,7 @@ static bool rename_file(unsigned d, unsigned n, unsigned d2, unsigned n2)
 	return replaced ? give_back(replaced) : true;
 }
 
-/* Zeros are seen where a file grows, also of what was written beyond its end. */
+/* Where a file grows it shows zeros, also over bytes that were written beyond its end. */
 static void grow_to(struct model_file *f, uint64_t size)
 {
 	uint64_t end = div_round_up(size, PAGE_BYTES);
@@ -160,7 +160,7 @@ static void grow_to(struct model_file *f, uint64_t size)
 static bool truncate_file(unsigned d, unsigned n)
 {
 	struct model_file *f = &model.file[d][n];
-	/* Not within the tag. */
+	/* A size never ends within a tag. */
 	uint64_t size = (uint64_t)pick(FILE_PAGES) * PAGE_BYTES + (pick(2) ? 8 + pick(4000) : 0);
 	struct rpc_request req = {
 		.op = RPC_SETATTR, .setattr = {.ino = f->ino, .valid = SET_SIZE, .size = size}};
@@ -268,7 +268,7 @@ static bool commit(unsigned d, unsigned n, unsigned count)
 	return true;
 }
 
-/* One step, of whole pages. What it did is known by how far it says that it came. */
+/* Runs one step, of whole pages. The reply's progress tells how far it came. */
 static bool fallocate_step(unsigned d, unsigned n, uint32_t mode)
 {
 	struct model_file *f = &model.file[d][n];
@@ -298,7 +298,8 @@ static bool fallocate_step(unsigned d, unsigned n, uint32_t mode)
 
 static bool random_fallocate(unsigned d, unsigned n)
 {
-	/* Without KEEP_SIZE tags beyond the end, which a client's size did not cover, would go. */
+	/* Without KEEP_SIZE the tags beyond the end, which a client's size did not cover, would
+	 * go. */
 	static const uint32_t modes[] = {
 		FALLOC_FL_KEEP_SIZE, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE};
 
@@ -339,7 +340,7 @@ static bool random_operation(void)
 
 /* ---- comparison ------------------------------------------------------------------------------ */
 
-/* Beyond the end, a growth that was aborted may have made zeros of what was written. */
+/* Beyond the end, an aborted growth may have zeroed bytes that were written there. */
 static void forgive_aborted(const struct model_file *f, uint8_t *pages)
 {
 	for (uint64_t p = div_round_up(f->size, PAGE_BYTES); p < FILE_PAGES; p++)
@@ -423,7 +424,7 @@ static void random_batch(void)
 	model = before;
 }
 
-/* All that the session had goes back. */
+/* The session ends, and all its grants go back. */
 static void change_session(void)
 {
 	fx_end_session();
@@ -447,8 +448,8 @@ static void workload(void)
 	compare();
 }
 
-/* To a random size, or refused where that is too small; with a session, where its pages lie in
- * what was to go. */
+/* Resizes to a random size. It is refused if that is too small, or if a session has pages in the
+ * part that is to go. */
 static void resize(void)
 {
 	uint64_t npages = (1 + pick(FX_REGIONS)) * RESIZED_REGION, size = fx_usage().npages;
@@ -533,7 +534,7 @@ static void random_work__in_a_store_that_is_full(void **state)
 	do
 		snprintf(name, sizeof(name), "fill-%u", i++);
 	while (fx_make(RPC_MKDIR, ROOT_INO, name, 0755) == 0);
-	/* Some room again, so that there is something to run out of. */
+	/* Makes some room again, so that operations have something to run out of. */
 	while (i-- % 256) {
 		snprintf(name, sizeof(name), "fill-%u", i);
 		fx_name(RPC_RMDIR, ROOT_INO, name);

@@ -59,7 +59,7 @@ static void lookup__dots(void **state)
 	assert_int_equal(fx.rep.entry.attr.ino, dir);
 	assert_int_equal(fx_lookup(ROOT_INO, ".."), 0);
 	assert_int_equal(fx.rep.entry.attr.ino, ROOT_INO);
-	/* Of a file, as long as it has a name. */
+	/* A file's "." is found as long as the file has a name. */
 	assert_int_equal(fx_lookup(file, "."), 0);
 	assert_int_equal(fx.rep.entry.attr.ino, file);
 	assert_int_equal(fx_lookup(file, ".."), -ENOTDIR);
@@ -90,7 +90,7 @@ static void execute__read_only_session_changes_nothing(void **state)
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), -EROFS);
 	assert_int_equal(fx_grant(1, false), -EROFS);
 	assert_int_equal(fx_lookup(ROOT_INO, "file"), 0);
-	/* What it had before it became so, it may give back. */
+	/* It may return grants from before it became read-only. */
 	assert_int_equal(fx_return_grants(&granted, 1), 0);
 }
 
@@ -307,7 +307,7 @@ static void link__errors(void **state)
 	meta_abort(fx.m);
 }
 
-/* ---- without a name -------------------------------------------------------------------------- */
+/* ---- files without a name -------------------------------------------------------------------- */
 
 static int tmpfile_in(uint64_t dir, uint32_t mode, uint32_t want_pages)
 {
@@ -454,7 +454,7 @@ static void rmdir__takes_empty_directories_only(void **state)
 	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "dir"), 0);
 	assert_int_equal(fx.rep.remove.child.nlink, 0);
 	assert_int_equal(fx.rep.remove.parent.nlink, 2);
-	/* Still open somewhere: nothing can be made in it. */
+	/* A process may have it open: nothing can be made in it. */
 	assert_int_equal(fx_make(RPC_CREATE, dir, "late", FILE_MODE), -ENOENT);
 	assert_int_equal(fx_lookup(dir, "late"), -ENOENT);
 	assert_int_equal(fx_lookup(dir, ".."), 0);
@@ -545,7 +545,7 @@ static void rename__errors(void **state)
 		-EINVAL);
 }
 
-/* How deep a directory is costs no rename within it anything; elsewhere so much is no path. */
+/* A rename within a directory works at any depth. A move of a directory so far down is refused. */
 static void rename__far_down(void **state)
 {
 	uint64_t bottom = ROOT_INO;
@@ -658,13 +658,13 @@ static void remove__of_another_inode_than_a_directory_that_goes_on(void **state)
 	assert_int_equal(remove_expected(RPC_RMDIR, "dir", other, false), -ESTALE);
 	assert_int_equal(fx_attr(ROOT_INO).nlink, root.nlink);
 	assert_int_equal(fx_attr(dir).nlink, 2);
-	/* What would be refused anyway is. */
+	/* Errors that come anyway come first. */
 	assert_int_equal(remove_expected(RPC_RMDIR, "none", dir, false), -ENOENT);
 	fx_file(dir, "below");
 	assert_int_equal(remove_expected(RPC_RMDIR, "dir", other, false), -ENOTEMPTY);
 	assert_int_equal(fx_name(RPC_UNLINK, dir, "below"), 0);
 	assert_int_equal(remove_expected(RPC_RMDIR, "dir", dir, false), 0);
-	/* It does not go on. */
+	/* The expected directory does not exist any more, so this removes the other one. */
 	assert_int_equal(remove_expected(RPC_RMDIR, "other", dir, false), 0);
 }
 

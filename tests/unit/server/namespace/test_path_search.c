@@ -138,7 +138,7 @@ static void search__of_a_path_that_is_too_long(void **state)
 	assert_int_equal(path_of(dir), -ENAMETOOLONG);
 }
 
-/* One whose parents change while it is looked for comes to an end. */
+/* A search ends even if directories on the path move meanwhile. */
 static void search__while_directories_move(void **state)
 {
 	uint64_t a = fx_dir(ROOT_INO, "a"), b = fx_dir(ROOT_INO, "b"), c = fx_dir(a, "c");

@@ -1,4 +1,4 @@
-/* test_quota.c - limits, usage and reservations, and what a random load leaves of them. */
+/* test_quota.c - limits, usage and reservations, by cases and under a random load. */
 #include "tests/unit/server/meta_fixture.h"
 
 #include "server/record/inode.h"
@@ -63,7 +63,7 @@ static int chown_to(uint64_t ino, uint32_t uid)
 	return FX_RUN(.op = RPC_SETATTR, .setattr = {.ino = ino, .valid = SET_UID, .uid = uid});
 }
 
-/* Removes the file and lets it go. */
+/* Removes the file and returns its inode. */
 static void delete (const char *name)
 {
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
@@ -71,7 +71,7 @@ static void delete (const char *name)
 		assert_int_equal(fx_return_inode(fx.rep.remove.child.ino), 0);
 }
 
-/* ---- what is stored -------------------------------------------------------------------------- */
+/* ---- the stored usage ------------------------------------------------------------------------ */
 
 static struct quota_usage usage_of(enum rpc_quota_kind kind, uint32_t id)
 {
@@ -341,7 +341,8 @@ static void quota_use__commit_takes_what_was_reserved(void **state)
 	assert_usage(QUOTA_GROUP, STAFF, 10, 1, 0);
 }
 
-/* Every owner's is a record: not out of what the store keeps for who gives back. */
+/* Each owner's reservation is a record. It must not use the store's reserve, which is for
+ * returns. */
 static void quota_reserve__leaves_the_stores_reserve(void **state)
 {
 	uint64_t reserved = fx.m->reserve;
@@ -465,7 +466,7 @@ static void quota_each__limits_and_owners(void **state)
 	assert_int_equal(l.v[5].limit.kind, QUOTA_GROUP);
 }
 
-/* ---- a check that finds ---------------------------------------------------------------------- */
+/* ---- a check that finds problems ------------------------------------------------------------- */
 
 static unsigned nfound;
 static char found[256];
@@ -621,7 +622,7 @@ static void step_delete(struct model_file *f, unsigned i)
 	*f = (struct model_file){0};
 }
 
-/* As a client does: what it can't reserve it does not accept. */
+/* As a client does it: it accepts only data for which it has a reservation. */
 static void step_write(struct model_file *f)
 {
 	uint64_t want = 1 + pick(20), left = left_of(f->uid), n;

@@ -1,5 +1,5 @@
-/* test_setattr.c - changes of modes, owners and access control lists that were asked for by
- * what is not so any more. */
+/* test_setattr.c - changes of modes, owners and access control lists that were requested by an
+ * outdated state. */
 #include <linux/posix_acl.h>
 #include <linux/xattr.h>
 
@@ -39,7 +39,7 @@ static void privileges__are_taken_from_the_mode_that_there_is(void **state)
 		{SET_GID, {0, UINT32_MAX}, 04600, 0600},
 		{SET_UID, {0, UINT32_MAX}, 06755, 0755},
 		{SET_UID, {0, UINT32_MAX}, 02755, 0755},
-		/* Not of a privilege. */
+		/* Set-group-id without execution is no privilege. */
 		{SET_UID, {0, UINT32_MAX}, 07644, 03644},
 		{SET_UID, {STAFF, STAFF}, 06644, 02644},
 		{SET_UID | SET_GID, {STAFF, STAFF}, 06644, 02644},
@@ -86,7 +86,7 @@ static void privileges__a_mode_that_is_set_and_directories_keep(void **state)
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-/* In what SETATTR sets. */
+/* The two are the same in all that SETATTR sets. */
 static void assert_same(const struct attr *a, const struct attr *b)
 {
 	assert_int_equal(a->mode, b->mode);
@@ -168,7 +168,7 @@ static void rights__set_group_id_is_of_the_group_that_there_is(void **state)
 #define ACCESS  XATTR_NAME_POSIX_ACL_ACCESS
 #define DEFAULT XATTR_NAME_POSIX_ACL_DEFAULT
 
-/* rwxr-x---, and ALICE, who has all rights. */
+/* rwxr-x---, and all rights for ALICE. */
 static const struct acl list = {
 	5, {{ACL_USER_OBJ, 7, UINT32_MAX}, {ACL_USER, 7, ALICE}, {ACL_GROUP_OBJ, 5, UINT32_MAX},
 		   {ACL_MASK, 5, UINT32_MAX}, {ACL_OTHER, 0, UINT32_MAX}}};
@@ -249,7 +249,7 @@ static void lists__of_directories_likewise(void **state)
 	assert_int_equal(fx_flags(dir), 0);
 }
 
-/* As chmod(2). */
+/* The same rule as in chmod(2). */
 static void lists__set_group_id_is_of_the_group_that_there_is(void **state)
 {
 	static const struct {

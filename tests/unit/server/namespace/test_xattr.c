@@ -1,5 +1,5 @@
-/* test_xattr.c - extended attributes: values of all lengths, lists, stages, and what ACLs
- * and capabilities have to do with other operations. */
+/* test_xattr.c - extended attributes: values of all lengths, lists, stages, and ACLs and
+ * capabilities under other operations. */
 #include "tests/unit/server/xattr_fixture.h"
 
 #include <linux/posix_acl.h>
@@ -40,7 +40,7 @@ static void setxattr__is_read_back_whatever_its_length(void **state)
 	}
 }
 
-/* From each length to each other one: parts come and go. */
+/* Replaces each length by each other one: parts come and go. */
 static void setxattr__replaces(void **state)
 {
 	static const uint32_t lengths[] = {0, 30, XATTR_INLINE_MAX, 2000, 5000, XATTR_VALUE_MAX};
@@ -153,17 +153,17 @@ static void setxattr__errors(void **state)
 	assert_int_equal(fx_getxattr(ino, "user.b"), 1);
 }
 
-/* ---- values that are kept for who reads them ------------------------------------------------- */
+/* ---- values that are kept for their readers -------------------------------------------------- */
 
 static struct kept_values kept;
 
-/* The bytes of user.a from there on, which are in fx.rep then. */
+/* Gets the bytes of user.a from offset on, in fx.rep. */
 static int get_part(uint64_t ino, uint32_t offset, uint32_t keep)
 {
 	return FX_RUN(.op = RPC_GETXATTR, .getxattr = {ino, offset, keep, fx_str("user.a")});
 }
 
-/* All that is left of the value, which is `want`. */
+/* Gets the rest of the value, which must be `want`. */
 static void expect_rest(uint64_t ino, uint32_t offset, uint32_t keep, const uint8_t *want)
 {
 	while (offset < XATTR_VALUE_MAX) {
@@ -208,7 +208,7 @@ static void getxattr__reads_what_it_has_kept_whatever_comes(void **state)
 	expect_rest(ino, len, 3, data);
 	expect_rest(ino, len, 4, other);
 	assert_true(keeps_nothing());
-	/* A part that was kept for nobody else. */
+	/* Nothing is kept under this number any more. */
 	assert_int_equal(get_part(ino, len, 3), -ERANGE);
 }
 
@@ -240,7 +240,7 @@ static void getxattr__keeps_nothing_that_is_read_at_once(void **state)
 	assert_int_equal(get_part(ino, 0, 1), -EINVAL);
 }
 
-/* Anybody may open a device or a link: what belongs to a user is not kept there. */
+/* Every user may open a device or a link, so users' attributes are not allowed there. */
 static void setxattr__user_attributes_belong_to_files_and_directories(void **state)
 {
 	static const struct {
@@ -298,7 +298,8 @@ static void list_name(char *name, size_t len, unsigned i)
 		"a-name-that-is-longer-than-others-in-the-list");
 }
 
-/* How many entries of the list have seen[]; each at most once, in the order of their cookies. */
+/* Lists the names, and returns how many of them have seen[]: each at most once, in order of
+ * cookies. */
 static unsigned read_list(uint64_t ino, bool seen[NAMES_MANY])
 {
 	uint64_t cookie = 0;
@@ -359,7 +360,7 @@ static void listxattr__errors(void **state)
 	assert_int_equal(fx.rep.listxattr.tail.len, 0);
 }
 
-/* So that listxattr(2) can give it. */
+/* listxattr(2) must be able to return the list. */
 static void setxattr__a_list_stays_readable(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file");
@@ -474,7 +475,7 @@ static void stage__errors(void **state)
 	assert_int_equal(fx_stage(1, 0, data, 10), 0);
 	assert_int_equal(fx_stage(1, 9, data, 10), -EINVAL);
 	assert_int_equal(fx_stage(1, 11, data, 10), -EINVAL);
-	/* Another length than was staged. */
+	/* Not the length that was staged. */
 	assert_int_equal(fx_setxattr_staged(ino, "user.a", data, 30, 0, 1, 9), -EINVAL);
 	assert_int_equal(fx_setxattr_staged(ino, "user.a", data, 30, 0, 1, 11), -EINVAL);
 	assert_int_equal(fx_setxattr_staged(ino, "user.a", data, 30, 0, 2, 10), -EINVAL);
@@ -540,7 +541,7 @@ static void stage__is_the_sessions_own_and_ends_with_it(void **state)
 
 /* ---- deleting -------------------------------------------------------------------------------- */
 
-/* Long values, and many; a little of it at a time. */
+/* Frees long values and many values, a little at a time. */
 static void unlink__frees_the_attributes_in_pieces(void **state)
 {
 	uint64_t file = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
@@ -603,7 +604,7 @@ static void setattr__takes_capabilities_away(void **state)
 {
 	static const struct {
 		uint32_t valid;
-		bool of_file, of_dir; /* they are gone then */
+		bool of_file, of_dir; /* are gone after it */
 	} cases[] = {
 		{SET_NO_CAPS, true, true},
 		{SET_SIZE, true, false},
@@ -684,7 +685,7 @@ static void access_acl__sets_the_mode(void **state)
 	assert_int_equal(fx.rep.attr.attr.ctime, 4000);
 	assert_int_equal(fx_flags(ino), ATTR_XATTRS | ATTR_ACL);
 	expect_acl(ino, ACCESS, &acl);
-	/* No more than a mode says: the list goes, the mode stays as it says. */
+	/* The list says no more than a mode: the list goes, and the mode stays as it says. */
 	acl = plain_acl(6, 4, 0);
 	assert_int_equal(set_acl(ino, ACCESS, &acl, SETXATTR_KILL_SGID), 0);
 	assert_int_equal(fx.rep.attr.attr.mode, S_IFREG | 04640);
@@ -813,7 +814,7 @@ static int make_with_umask(uint16_t op, uint64_t dir, const char *name, uint32_t
 					.target = fx_str("target")});
 }
 
-/* Without a default ACL the umask counts. */
+/* Without a default ACL the umask applies. */
 static void create__inherits_the_default_acl(void **state)
 {
 	static const struct {
@@ -859,7 +860,7 @@ static void create__inherits_the_default_acl(void **state)
 	}
 }
 
-/* A default list that is as short as a mode makes modes only. */
+/* A default list that says no more than a mode makes only modes. */
 static void create__inherits_a_mode(void **state)
 {
 	uint64_t dir = fx_dir(ROOT_INO, "dir"), sub;

@@ -1,6 +1,6 @@
-/* test_xattr_model.c - thousands of random changes of extended attributes against a plain
- * model of them, in batches of which some are aborted, with restarts, deleted files, names that
- * collide, in a store that is full, and with the process killed. */
+/* test_xattr_model.c - thousands of random changes of extended attributes against a plain model.
+ * Some batches are aborted; there are restarts, deleted files, colliding names, a full store and
+ * kills of the process. */
 #include "tests/unit/server/xattr_fixture.h"
 
 #include <signal.h>
@@ -104,7 +104,8 @@ static bool remove_file(unsigned f)
 	return true;
 }
 
-/* The first parts of a value; *staged: how long they are, or less than they must be: refused. */
+/* Stages the first parts of a value. *staged: their length; it is less than needed if one was
+ * refused. */
 static bool stage(const uint8_t *data, uint32_t len, uint32_t *staged)
 {
 	uint32_t step = 1000 + pick(FX_STAGE_BYTES - 1000);
@@ -319,7 +320,7 @@ static void random_work__agrees_with_the_model(void **state)
 	assert_int_equal(fx_usage().inodes, 1);
 }
 
-/* Values as long as they can be until there is no room, then some files of them away. */
+/* Sets values of the greatest length until there is no room, then removes some of the files. */
 static unsigned fill_store(void)
 {
 	static uint8_t data[XATTR_VALUE_MAX];
@@ -406,7 +407,7 @@ static _Noreturn void change_for_ever(uint64_t ino, unsigned first, int fd)
 	}
 }
 
-/* How many changes were acknowledged, at least n. */
+/* Returns how many changes were acknowledged, at least n. */
 static unsigned run_and_kill(uint64_t ino, unsigned first, unsigned n)
 {
 	unsigned acknowledged = 0;

@@ -1,4 +1,4 @@
-/* test_damping.c - for how long what was taken away is not given unasked. */
+/* test_damping.c - for how long a lease that was recalled is not granted again unasked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* How long it is on from there. */
+/* Returns for how long it is on from now. */
 static int64_t lasts(int64_t now)
 {
 	int64_t ms = 0;
@@ -45,7 +45,7 @@ static void damping__lasts_longer_each_time_that_it_comes_to_nothing(void **stat
 	for (unsigned i = 0; i < 10; i++) {
 		damping_recalled(&damping, EXPORT, INO, now);
 		assert_int_equal(lasts(now), expected);
-		/* What is recalled meanwhile was needed. */
+		/* A recall meanwhile is of a lease that was needed. */
 		now += expected / 2;
 		damping_recalled(&damping, EXPORT, INO, now);
 		assert_int_equal(lasts(now), expected);
@@ -54,7 +54,7 @@ static void damping__lasts_longer_each_time_that_it_comes_to_nothing(void **stat
 			expected *= 2;
 	}
 	assert_int_equal(expected, DAMPING_LAST_MS);
-	/* Quiet for as long again. */
+	/* It was quiet for as long again. */
 	now += DAMPING_LAST_MS;
 	damping_recalled(&damping, EXPORT, INO, now);
 	assert_int_equal(lasts(now), DAMPING_FIRST_MS);

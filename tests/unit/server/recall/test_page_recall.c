@@ -1,4 +1,5 @@
-/* test_page_recall.c - who is asked for pages that he does not use, and for how long others wait. */
+/* test_page_recall.c - which clients are asked for unused pages, and how long others wait for
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 enum { SESSIONS = 4, REQUESTS = 4, LEASE_MS = 10000 };
 
-/* Sessions of one export without channels: who is rung is one who wants to be. */
+/* Sessions of one export without channels: ring_wanted shows that one would be rung. */
 static struct {
 	struct server server;
 	struct export exports[2];
@@ -47,9 +48,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- what sessions do ------------------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
-/* Of session i, as request k. */
+/* Makes request k, of session i. */
 static struct client_request *request(unsigned k, unsigned i, enum rpc_op op)
 {
 	struct client_request *req = &fx.requests[k];
@@ -59,13 +60,13 @@ static struct client_request *request(unsigned k, unsigned i, enum rpc_op op)
 	return req;
 }
 
-/* It is run again: whether it is to wait. */
+/* Runs it again: must it wait? */
 static bool waits(unsigned k)
 {
 	return page_recall_may_come(&fx.requests[k]);
 }
 
-/* As request k of session i, which waits then if it is to. */
+/* Request k of session i lacks pages. Returns whether it must wait; then it does. */
 static bool lacks(unsigned k, unsigned i, enum rpc_op op)
 {
 	bool waits = page_recall_may_come(request(k, i, op));
@@ -91,13 +92,13 @@ static void returns(unsigned i, uint64_t answers)
 	page_recall_executed(req);
 }
 
-/* What PING tells. */
+/* The number that PING tells. */
 static uint64_t told(unsigned i)
 {
 	return fx.sessions[i]->spare.asked;
 }
 
-/* Whether it was since this was looked at. */
+/* Was it rung since the last call? */
 static bool is_rung(unsigned i)
 {
 	bool rung = fx.sessions[i]->ring_wanted;
@@ -113,7 +114,7 @@ static void all_answer(void)
 			returns(i, told(i));
 }
 
-/* ---- who is asked ---------------------------------------------------------------------------- */
+/* ---- the clients that are asked -------------------------------------------------------------- */
 
 static void ask__is_of_all_others_who_write_the_export(void **state)
 {
@@ -126,7 +127,7 @@ static void ask__is_of_all_others_who_write_the_export(void **state)
 	assert_false(is_rung(3));
 }
 
-/* What a client lacks for other operations it may have for its writes. */
+/* A client may hold pages for its writes that its other operations lack. */
 static void ask__is_of_itself_where_it_lacks_none_for_writes(void **state)
 {
 	assert_true(lacks(0, 0, RPC_FALLOCATE));
@@ -152,7 +153,7 @@ static void ask__is_of_nobody_who_has_said_that_he_has_none(void **state)
 	assert_false(is_rung(0));
 }
 
-/* It had arrived when the answer was run. */
+/* That request had arrived before the session's answer was run. */
 static void ask__is_of_who_was_given_some_by_what_was_queued(void **state)
 {
 	assert_true(lacks(0, 0, RPC_GRANT));
@@ -167,7 +168,7 @@ static void ask__is_of_who_was_given_some_by_what_was_queued(void **state)
 	assert_int_equal(told(2), 0);
 }
 
-/* The batch may not be stored, and then nobody has asked. */
+/* The batch may not be stored; then no client has been asked. */
 static void ask__is_by_who_waits_and_not_by_the_question(void **state)
 {
 	assert_true(page_recall_may_come(request(0, 0, RPC_GRANT)));
@@ -199,7 +200,7 @@ static void answer__of_each_is_waited_for(void **state)
 	assert_false(waits(0));
 }
 
-/* It was sent before the client knew, or is not the last of several. */
+/* Another answer was sent before the client knew of the request, or is not the last of several. */
 static void answer__is_what_names_the_ask(void **state)
 {
 	uint64_t first;
@@ -238,12 +239,12 @@ static void answer__is_a_grant_that_has_waited_in_vain(void **state)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Each would wait for the others. */
+/* Otherwise each would wait for the others. */
 static void wait__is_not_for_who_lacks_pages_himself(void **state)
 {
 	for (unsigned i = 0; i < SESSIONS - 1; i++) {
 		assert_true(lacks(i, i, RPC_GRANT));
-		/* What of it is executed meanwhile brings none. */
+		/* Its other requests that are executed meanwhile bring it no pages. */
 		for (unsigned k = 0; k <= i; k++)
 			fx.sessions[k]->spare.none = false;
 	}
@@ -254,7 +255,7 @@ static void wait__is_not_for_who_lacks_pages_himself(void **state)
 	}
 }
 
-/* In one batch: each would have been asked by the other. */
+/* Both are in one batch: otherwise each would have been asked by the other. */
 static void wait__of_those_who_come_to_lack_pages_together__is_over_at_once(void **state)
 {
 	assert_true(lacks(0, 2, RPC_GRANT));
@@ -274,7 +275,7 @@ static void wait__of_those_who_come_to_lack_pages_together__is_over_at_once(void
 	assert_false(waits(1));
 }
 
-/* Its channel was lost. */
+/* Its request is gone, since its channel was lost. */
 static void wait__is_for_who_lacks_none_any_more(void **state)
 {
 	assert_true(lacks(0, 0, RPC_GRANT));
@@ -287,7 +288,7 @@ static void wait__is_for_who_lacks_none_any_more(void **state)
 	assert_int_not_equal(told(1), 0);
 }
 
-/* Others who go on asking keep nobody from being told. */
+/* Requests that come later and ask again do not hold up this one's answer. */
 static void wait__is_for_those_who_were_asked_until_then(void **state)
 {
 	assert_true(lacks(0, 0, RPC_GRANT));
@@ -313,7 +314,7 @@ static void wait__ends_for_who_is_late(void **state)
 	assert_false(waits(0));
 }
 
-/* Who waits may have a lease that others want within that time. */
+/* A waiting client may have a lease that others want within that time. */
 static void wait__is_as_short_as_leases_ask_for(void **state)
 {
 	fx.server.lease_ms = 1000;
@@ -323,7 +324,7 @@ static void wait__is_as_short_as_leases_ask_for(void **state)
 	assert_false(waits(0));
 }
 
-/* A client that was stopped: nobody waits for it again, and it is told when it goes on. */
+/* The client was stopped: nobody waits for it again, and it is asked anew when it goes on. */
 static void wait__is_not_again_for_who_has_not_been_heard(void **state)
 {
 	uint64_t first;

@@ -1,4 +1,4 @@
-/* test_acl.c - which lists are valid, and what lists and modes make of each other. */
+/* test_acl.c - valid lists, and how lists and modes change each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "common/rpc/wire.h"
 #include "server/record/acl.h"
 
-/* A list in short: "u::rwx,u:5:r--,g::r-x,m::rw-,o::---". Tags that are none are 'x'. */
+/* Makes a list from a short form: "u::rwx,u:5:r--,g::r-x,m::rw-,o::---". 'x' is no valid tag. */
 static struct acl parse(const char *text)
 {
 	static const char tags[] = "ugmo";
@@ -49,7 +49,7 @@ static void assert_same(const struct acl *a, const char *text)
 	}
 }
 
-/* ---- which are valid ------------------------------------------------------------------------- */
+/* ---- valid lists ----------------------------------------------------------------------------- */
 
 static void decode__tells_valid_lists_from_others(void **state)
 {
@@ -61,10 +61,10 @@ static void decode__tells_valid_lists_from_others(void **state)
 		{"u::rwx,g::r-x,m::rwx,o::r--", 0},
 		{"u::rwx,u:1:r--,g::r-x,m::rwx,o::r--", 0},
 		{"u::rwx,u:2:r--,u:1:rw-,g::r-x,g:1:---,g:0:rwx,m::---,o::---", 0},
-		/* Somebody is named, and there is no mask. */
+		/* A user or group is named, and there is no mask. */
 		{"u::rwx,u:1:r--,g::r-x,o::r--", -EINVAL},
 		{"u::rwx,g::r-x,g:7:r--,o::r--", -EINVAL},
-		/* An entry is missing, or there twice. */
+		/* An entry is missing, or is there twice. */
 		{"g::r-x,o::r--", -EINVAL},
 		{"u::rwx,o::r--", -EINVAL},
 		{"u::rwx,g::r-x", -EINVAL},
@@ -76,13 +76,13 @@ static void decode__tells_valid_lists_from_others(void **state)
 		{"u::rwx,u:1:r--,u:1:r--,g::r-x,m::rwx,o::r--", -EINVAL},
 		{"u::rwx,u:1:r--,u:2:r--,u:1:rw-,g::r-x,m::rwx,o::r--", -EINVAL},
 		{"u::rwx,g::r-x,g:3:r--,g:3:r--,m::rwx,o::r--", -EINVAL},
-		/* Another order. */
+		/* The order is wrong. */
 		{"g::r-x,u::rwx,o::r--", -EINVAL},
 		{"u::rwx,o::r--,g::r-x", -EINVAL},
 		{"u::rwx,g::r-x,u:1:r--,m::rwx,o::r--", -EINVAL},
 		{"u::rwx,m::rwx,g::r-x,o::r--", -EINVAL},
 		{"u::rwx,g::r-x,m::rwx,g:1:r--,o::r--", -EINVAL},
-		/* Entries of no known kind; named nobody. */
+		/* The kind of an entry is unknown; the named id is none. */
 		{"u::rwx,g::r-x,x::r--,o::r--", -EINVAL},
 		{"u::rwx,u:4294967295:r--,g::r-x,m::rwx,o::r--", -EINVAL},
 	};
@@ -192,7 +192,7 @@ static void set_mode__rewrites_the_mask_or_the_group(void **state)
 	}
 }
 
-/* acl(5), "object creation and default ACLs": what both grant. */
+/* acl(5), "object creation and default ACLs": the rights that both grant. */
 static void inherit__grants_what_list_and_mode_do(void **state)
 {
 	static const struct {

@@ -1,4 +1,5 @@
-/* test_session.c - sessions that end while the store fails, or others wait for their pages. */
+/* test_session.c - sessions that end while the store fails, or while others wait for their
+ * pages. */
 #include "tests/unit/server/sharing_fixture.h"
 
 #include "common/transport/transport_ops.h"
@@ -50,7 +51,7 @@ static int tear_down(void **state)
 static uint8_t record[512];
 static size_t record_len;
 
-/* The session's record, which is what the end of it needs. */
+/* Writes the session's record, which its end needs. */
 static void put_record(const void *data, size_t len)
 {
 	struct store_key key = STORE_KEY(fx.ctx.session);
@@ -138,7 +139,7 @@ static void end__that_failed_is_tried_again(void **state)
 	assert_false(server.reclaim);
 	ms = control_tick(&server);
 	assert_true(ms > 0 && ms <= RETRY_MIN_MS);
-	/* Not all the time. */
+	/* Not without a rest. */
 	put_record(record, record_len);
 	control_tick(&server);
 	assert_non_null(client_session_find(&server, fx.ctx.session));
@@ -187,7 +188,7 @@ static void end__of_one_with_pages_is_waited_for_until_it_is_fenced(void **state
 	assert_true(answer.grant.ngrant);
 }
 
-/* For what waits for something else nobody is ended. */
+/* A request that waits for something else ends no session. */
 static void reuse__is_awaited_by_who_lacks_pages(void **state)
 {
 	struct client_session *session = client_session_find(&server, sessions[0]);
@@ -247,7 +248,7 @@ static unsigned index_of(uint64_t ino)
 	return 0;
 }
 
-/* How many recalls it tells of; whether another is to follow at once. */
+/* Returns whether another PING must follow at once. *n: the number of recalls in this one. */
 static bool ping(struct client_session *session, unsigned *n)
 {
 	struct rpc_recall recall;
@@ -275,7 +276,7 @@ static void recalls__of_many_are_told_of_by_turns(void **state)
 		all += n;
 		assert_true(all < MANY);
 	}
-	/* Nobody is to hurry any more, and all are told again. */
+	/* No recall is urgent any more, and all are told again. */
 	for (unsigned i = 0; i < MANY; i++)
 		assert_in_range(tellings[i], 1, 2);
 	for (unsigned i = 0; i < 3; i++)

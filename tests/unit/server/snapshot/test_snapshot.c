@@ -1,4 +1,5 @@
-/* An export's marker, the directory it is written to, and the export that is made from that. */
+/* An export's marker, the directory that it is written to, and the export that is restored from
+ * there. */
 #include "tests/unit/server/xattr_fixture.h"
 #include "tests/unit/server/failing_fsync.h"
 
@@ -88,7 +89,7 @@ static void write_image(void)
 	marker_delete(marker);
 }
 
-/* As after a power cut: another store, empty memory. */
+/* Does what a power cut does: the store is new, and memory is empty. */
 static void lose_memory(void)
 {
 	fx_check();
@@ -123,7 +124,7 @@ static void restored(void)
 	fx_check();
 }
 
-/* Each page of the file has `byte` and on. */
+/* The pages of the file have the bytes `byte`, `byte` + 1 and so on. */
 static void check_file(uint64_t ino, uint64_t fpage, uint32_t npages, uint8_t byte)
 {
 	struct wire_in in;
@@ -140,7 +141,7 @@ static void check_file(uint64_t ino, uint64_t fpage, uint32_t npages, uint8_t by
 	assert_int_equal(seen, npages);
 }
 
-/* ---- what comes back ------------------------------------------------------------------------- */
+/* ---- restoration ----------------------------------------------------------------------------- */
 
 static void restore__names_attributes_and_bytes(void **state)
 {
@@ -200,7 +201,7 @@ static void restore__regions_of_another_size(void **state)
 	check_file(ino, 0, 900, 1);
 }
 
-/* ---- names that are hashed otherwise --------------------------------------------------------- */
+/* ---- names with another hash ----------------------------------------------------------------- */
 
 enum { NAMED = 400 };
 
@@ -280,7 +281,7 @@ static void restore__of_a_former_version_hashes_anew(void **state)
 	check_named(dir);
 }
 
-/* A second export, with the last region, and a session at it. */
+/* Adds a second export, with the last region, and a session at it. */
 static void add_export(void)
 {
 	static struct meta_export exports[2];
@@ -303,7 +304,7 @@ static void add_export(void)
 	fx.ctx.export_index = 1;
 }
 
-/* Both kinds of snapshot, beside names of either kind. */
+/* Restores a snapshot of either kind beside names of either kind. */
 static void restore_beside_names(bool from_wide, bool to_wide)
 {
 	uint64_t dir, other, session;
@@ -336,7 +337,7 @@ static void restore__beside_names_of_another_hash(void **state)
 	restore_beside_names(*(const char *)*state == 'w', ((const char *)*state)[1] == 'w');
 }
 
-/* ---- the moment ------------------------------------------------------------------------------ */
+/* ---- the moment of the marker ---------------------------------------------------------------- */
 
 static void marker__later_changes_are_not_in_it(void **state)
 {
@@ -441,7 +442,7 @@ static void restore__only_into_an_empty_export(void **state)
 	assert_int_equal(restore(), -EEXIST);
 }
 
-/* Its root's attributes would be mixed with the snapshot's. */
+/* The root's attributes would mix with the snapshot's. */
 static void restore__not_beside_attributes(void **state)
 {
 	mark();
@@ -480,7 +481,7 @@ static void create__not_into_a_used_directory(void **state)
 	restored();
 }
 
-/* Its parent can't be read, and so not be synced: that is told before anything is written. */
+/* The parent can't be read, and so not be synced. The error comes before anything is written. */
 static void create__not_where_its_name_can_t_be_kept(void **state)
 {
 	char dir[200];
@@ -499,7 +500,7 @@ static void create__not_where_its_name_can_t_be_kept(void **state)
 	assert_int_equal(access(dir, F_OK), -1);
 }
 
-/* A failure after the manifest has its name. */
+/* This fails after the manifest has got its name. */
 static void publish__that_fails_leaves_no_snapshot(void **state)
 {
 	struct image_writer *w;
@@ -516,7 +517,7 @@ static void publish__that_fails_leaves_no_snapshot(void **state)
 	assert_int_equal(access(image_dir, F_OK), -1);
 }
 
-/* All that is to be synced is synced before the snapshot is one. */
+/* When the name is synced, the snapshot needs no other sync. */
 static void publish__once_it_has_its_name_on_the_disk(void **state)
 {
 	struct image_writer *w;
@@ -551,7 +552,7 @@ static void create__not_where_others_may_write(void **state)
 	assert_int_equal(rmdir(image_dir), 0);
 }
 
-/* Whoever gets at the directory meanwhile has no file of his written to. */
+/* A user who gets at the directory meanwhile can't make the server write to another file. */
 static void finish__not_through_a_link(void **state)
 {
 	char victim[300], link[300];
@@ -589,7 +590,7 @@ static void wait_for_phase(struct snapshot_copy *copy, int fd, enum copy_phase p
 		assert_int_equal(eventfd_read(fd, &n), 0);
 }
 
-/* As when it is given up after the marker, and the thread has not been told yet. */
+/* The snapshot was given up after the marker, and the thread does not know it yet. */
 static void copy__pages_that_were_let_go_make_no_snapshot(void **state)
 {
 	uint64_t file = fx_file(ROOT_INO, "file");
@@ -611,7 +612,8 @@ static void copy__pages_that_were_let_go_make_no_snapshot(void **state)
 	close(fd);
 }
 
-/* How long one takes, in turns of a loop; then one is cancelled after `turns` of them. */
+/* Runs a copy and cancels it after `turns` turns of a loop, or when it has ended. Returns the
+ * turns. */
 static unsigned copy_cancelled_after(unsigned turns, bool *in_time, int *result)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
@@ -670,7 +672,7 @@ static void open__without_a_manifest(void **state)
 	assert_non_null(strstr(why_text, "no complete snapshot"));
 }
 
-/* Reads it as a restoration would, up to its first change. */
+/* Reads the snapshot as a restoration does, up to its first change. */
 static int verify(void)
 {
 	struct image_reader *r;

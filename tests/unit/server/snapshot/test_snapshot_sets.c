@@ -1,4 +1,5 @@
-/* Two sets of snapshots and a link: what is the latest, whenever the server dies or a disk fails.
+/* Two sets of snapshots and a link: which one is the latest, whenever the server dies or a disk
+ * fails.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,15 +54,15 @@ static int tear_down(void **state)
 	return rmdir(dir);
 }
 
-/* What a start does, of a server that may make sets and of one that only restores. */
+/* Opens the sets as a start does: of a server that may make sets, or of one that only restores. */
 static void open_again(bool writable)
 {
 	close(sets.fd);
 	assert_int_equal(snapshot_sets_open(&sets, dir, writable, &why), 0);
 }
 
-/* In a process of its own, which dies at `point`, or whose disk fails after so many fsyncs: the
- * status that it ends with. */
+/* Publishes a set in a process of its own, which dies at `point`, or whose disk fails after so many
+ * fsyncs. Returns its status. */
 static int publish(const char *point, int fsyncs)
 {
 	pid_t child;
@@ -172,7 +173,7 @@ static void publish__killed_after_the_first_mark_is_the_latest(void **state)
 	link_is("a");
 }
 
-/* Whichever of them fails: it says whether there is a new set. */
+/* After a failure of any fsync the result tells whether there is a new set. */
 static void publish__says_what_a_failing_disk_has_left(void **state)
 {
 	enum { BEFORE_THE_MARK = 3 }; /* the directory, the mark, the set */
@@ -190,7 +191,7 @@ static void publish__says_what_a_failing_disk_has_left(void **state)
 	latest_is("b");
 }
 
-/* As with rename(2) and not with fsync(2): the link is the old one still. */
+/* Here rename(2) fails, not fsync(2): the link is still the old one. */
 static void open__a_link_that_can_t_be_turned(void **state)
 {
 	published();

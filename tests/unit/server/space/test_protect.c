@@ -1,4 +1,4 @@
-/* Pages that a snapshot wants, given up and taken. */
+/* Pages that a snapshot protects, given up and taken. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void check_bytes(struct page_run run)
 			assert_int_equal(fx.buf[i * PAGE_BYTES + b], pattern(run, i));
 }
 
-/* Takes all that is left; how many pages that were. */
+/* Takes all pages that are left; returns their number. */
 static uint32_t take_all(uint8_t *seen)
 {
 	struct page_run run;

@@ -129,7 +129,7 @@ static void pairs__are_ordered_by_both_halves(void **state)
 	assert_int_equal(at.lo, 300);
 }
 
-/* A start may be killed before its first record is there; its successor begins anew. */
+/* A start may be killed before its first record is there; the next start begins anew. */
 static void open__without_records_is_new(void **state)
 {
 	bool is_new = false;
@@ -180,7 +180,7 @@ static int store_next_of_first(struct store_val *val)
 	return store_next(store, STORE_EXTENT, NULL, val);
 }
 
-/* Memory that is overwritten while the store is in use. */
+/* The memory is overwritten while the store is in use. */
 static void get__never_finds_a_damaged_value(void **state)
 {
 	static const char text[] = "a value to be found and changed";
@@ -215,7 +215,7 @@ static void get__never_finds_a_damaged_value(void **state)
 	expect(STORE_EXTENT, STORE_KEY(1, 2), "anew");
 }
 
-/* A value that is right, under another key or in another table, is wrong. */
+/* A correct value under another key or in another table is wrong. */
 static void sum__knows_the_place(void **state)
 {
 	struct store_key key = {1, 2}, other = {1, 3};
@@ -249,7 +249,8 @@ static void room__ends_before_the_map_does(void **state)
 		assert_int_equal(store_commit(store), 0);
 	}
 	assert_true(n > 3000); /* 4 a page, of 1,024 pages */
-	/* What may use the reserve goes on; what asks twice is sent away to try alone. */
+	/* A request that may use the reserve goes on; one that may not is sent away to try
+	 * alone. */
 	assert_int_equal(store_room(store, 8, 0), 0);
 	assert_int_equal(store_room(store, 8, 100), -EAGAIN);
 	assert_int_equal(store_failed(store), -EAGAIN);
