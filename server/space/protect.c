@@ -30,7 +30,7 @@ struct protect {
 	uint64_t left, total;
 	int wake_fd;
 	bool lost;
-	int64_t refused_ms; /* somebody, since there was room last; 0: nobody */
+	int64_t refused_ms; /* when a caller was first refused since there was room; 0: none was */
 };
 
 struct protect *protect_new(const struct space *space, void *const *bases)
@@ -150,7 +150,7 @@ static void note_refused(struct protect *p)
 		p->refused_ms = now_ms();
 }
 
-/* A piece of it, which is then taken off; *in is empty when that was all. */
+/* Gives up one piece of *in and takes it off. *in is empty when that was all. */
 static int give_up_locked(struct protect *p, struct page_run *in, uint64_t max)
 {
 	struct page_run run;
@@ -170,7 +170,7 @@ static int give_up_locked(struct protect *p, struct page_run *in, uint64_t max)
 	return 0;
 }
 
-/* Others have their turn between two pieces. */
+/* Other threads have their turn between two pieces. */
 static int protect_give_up_piece(struct protect *p, struct page_run run, uint64_t max)
 {
 	int err = 0;
@@ -233,7 +233,8 @@ bool protect_lost(struct protect *p)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* Who was refused may find room for what it wants when half is empty. */
+/* Wakes refused callers when half of the room is empty: then they may find room for what they
+ * want. */
 static void tell_room(struct protect *p)
 {
 	if (!p->refused_ms || p->aside_pages > p->aside_max / 2)
@@ -264,7 +265,7 @@ bool protect_take_aside(struct protect *p, void *buf, struct page_run *run)
 	return true;
 }
 
-/* Empty stretches are passed a word at a time. */
+/* Passes empty stretches a word at a time. */
 static bool next_run(struct protect *p, struct page_run *run)
 {
 	while (p->next < p->space->npages) {

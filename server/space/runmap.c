@@ -111,7 +111,7 @@ static struct runs join(const struct runs *left, const struct runs *right, uint3
 	return r;
 }
 
-/* Brings the summaries of leaves first..last and of all above them up to date. */
+/* Updates the summaries of leaves first..last and of all above them. */
 static void refresh(struct runmap *map, uint32_t first, uint32_t last)
 {
 	uint32_t half = LEAF_PAGES;

@@ -1,9 +1,8 @@
-/* runmap.h - a set of a region's pages that finds runs of them: a bitmap, and above it a tree that
- * knows for every stretch its longest run and those at its two ends.
+/* runmap.h - a set of a region's pages that finds runs of them. Above a bitmap stands a tree that
+ * knows of every stretch its longest run and those at its two ends.
  *
- * All memory is taken when it is made (an eighth of a byte a page and a little more), so that no
- * change can fail; and the same set is always the same state, so that a change is undone by its
- * opposite.
+ * runmap_new() takes all memory (an eighth of a byte a page and a little more), so that no change
+ * can fail. The same set is always the same state, so that a change is undone by its opposite.
  *
  * THREADS  The metadata thread.
  */
@@ -14,11 +13,11 @@
 
 struct runmap;
 
-/* Empty; NULL: no memory. */
+/* The set is empty. NULL: no memory. */
 struct runmap *runmap_new(uint32_t npages);
 void runmap_delete(struct runmap *map);
 
-/* None (add) or all (remove) of the pages must be in the set. */
+/* None (add) or all (remove) of the pages must be in the set before. */
 void runmap_add(struct runmap *map, uint32_t page, uint32_t npages);
 void runmap_remove(struct runmap *map, uint32_t page, uint32_t npages);
 

@@ -46,7 +46,7 @@ static void finish_job(struct scrub *s, bool refused)
 {
 	pthread_mutex_lock(&s->lock);
 	s->ring[s->finished++ % SCRUB_JOBS].refused = refused;
-	scrub_kick(s); /* not later than the job can be taken */
+	scrub_kick(s); /* not after another thread can take the job */
 	pthread_mutex_unlock(&s->lock);
 }
 

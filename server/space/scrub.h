@@ -1,7 +1,7 @@
 /* scrub.h - a thread that zeroes pages which nobody can reach.
  *
- * OWNERSHIP  scrub_new() starts the thread, scrub_delete() waits for what it is doing and ends it;
- *            work that is queued is dropped.
+ * OWNERSHIP  scrub_new() starts the thread. scrub_delete() waits for its current job and ends it;
+ *            queued jobs are dropped.
  * THREADS    The metadata thread calls these. The thread touches the memory of its jobs only.
  */
 #ifndef RMEMFS_SERVER_SPACE_SCRUB_H
@@ -22,7 +22,7 @@ enum {
 
 struct scrub_job {
 	struct protect *protect; /* the pages are given up before they are zeroed */
-	bool refused; /* once finished: that was not possible now, and nothing is zeroed */
+	bool refused; /* once finished: they could not be given up now, and nothing is zeroed */
 	unsigned export_index;
 	struct page_run run;
 	void *addr;

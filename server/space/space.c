@@ -18,7 +18,7 @@ struct space_change {
 	bool added;
 };
 
-/* At most, of one change of a state. */
+/* At most, for one change of a state. */
 enum { CHANGES_MAX = 2 };
 
 /* ---- the maps in memory ---------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static void space_apply(struct space *sp, const struct space_change *c, bool add
 		runmap_remove(c->map, (uint32_t)c->page, c->npages);
 }
 
-/* Room for the note was reserved before. */
+/* The caller has reserved room for the note. */
 static void space_make_change(struct space *sp, struct space_change c)
 {
 	assert(sp->nchanges < sp->changes_room);
@@ -457,7 +457,7 @@ int space_tail(struct space *sp, uint32_t first, struct space_tail *out)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Free pages become dirty ones, zero as they are. */
+/* Makes free pages dirty; they stay zero. */
 static int soil(struct space *sp, struct page_run run)
 {
 	int err = reserve_change(sp);
@@ -473,7 +473,7 @@ static int soil(struct space *sp, struct page_run run)
 	return 0;
 }
 
-/* A free run of the regions from first on. */
+/* Finds a free run in the regions from first on. */
 static bool find_free_from(const struct space *sp, uint32_t first, struct page_run *run)
 {
 	for (uint32_t i = first; i < sp->nregions; i++) {

@@ -4,13 +4,13 @@
  *                                   \----------return----------------------------/
  *     dirty --next_dirty, scrubbed--> free --take--> in a file
  *
- * The store has runs of every state but "in a file"; in memory are the free ones and the dirty ones
- * that no scrubber has yet, as sets that find long runs, and one bit for each page that is in a
- * file, so that a snapshot need not walk the store for them.
+ * The store has runs of every state but "in a file". Memory has sets that find long runs, of the
+ * free pages and of the dirty ones that no scrubber has yet. It also has one bit for each page that
+ * is in a file, so that a snapshot need not walk the store for them.
  *
  * OWNERSHIP  space_open() fills the caller's struct; space_close() frees what it holds.
  * THREADS    The metadata thread, within a batch: begin, changes, then commit or abort.
- * ERRORS     0 or -errno. But where said otherwise an error means that the store failed.
+ * ERRORS     0 or -errno. An error means that the store failed, but where said otherwise.
  */
 #ifndef RMEMFS_SERVER_SPACE_SPACE_H
 #define RMEMFS_SERVER_SPACE_SPACE_H
@@ -24,7 +24,7 @@
 
 struct runmap;
 
-/* Pages of one region, of one state. Also what is handed to the scrubber. */
+/* Neighbouring pages of one region and one state. Also a scrubber's job is one. */
 struct page_run {
 	uint16_t region;
 	uint32_t page, npages;
@@ -41,7 +41,7 @@ struct space_counts {
 	uint64_t free, granted, dirty;
 };
 
-/* A change of a map, to be taken back if the batch is aborted. */
+/* A change of a map, which is taken back if the batch is aborted. */
 struct space_change;
 
 struct space {
@@ -58,32 +58,32 @@ struct space {
 	size_t nchanges, changes_room;
 };
 
-/* store .. region_pages are set, the rest is zero; in a transaction. fresh: nothing is stored yet,
- * all is free; else -EBADMSG: what is stored contradicts itself. */
+/* The caller has set store .. region_pages, the rest is zero; in a transaction. fresh: nothing is
+ * stored yet, and all is free. Else -EBADMSG: the stored runs contradict each other. */
 int space_open(struct space *sp, bool fresh);
 void space_close(struct space *sp);
-/* A region of an opened one is new to the store: it is free, and zero... */
+/* Adds a region that is new to the store: it is free, and zero... */
 int space_add_region(struct space *sp, uint32_t region);
-/* ... or may hold anything, and is dirty. */
+/* ... or it may hold anything, and is dirty. */
 int space_add_used_region(struct space *sp, uint32_t region);
 
 void space_begin(struct space *sp);
 void space_commit(struct space *sp);
 void space_abort(struct space *sp);
 
-/* Pages in a region: all have region_pages, but for the last. */
+/* The pages of a region: all have region_pages, but for the last. */
 static inline uint32_t space_region_pages(const struct space *sp, uint32_t region)
 {
 	return (uint32_t)min_u64(sp->region_pages, sp->npages - region * sp->region_pages);
 }
 
-/* Lends up to npages in at most max runs, as few as can be. *n may be 0. */
+/* Lends up to npages in at most max runs, as few as possible. *n may be 0. */
 int space_grant(struct space *sp, uint64_t session, uint64_t npages, struct extent *out,
 	unsigned max, unsigned *n);
 /* -EINVAL: not all of these pages are granted to the session. Changes nothing. */
 int space_check_granted(struct space *sp, uint64_t session, struct page_run run);
 
-/* One run of up to npages for a file, the longest that is free: *run. -ENOSPC: nothing is free. */
+/* Takes one run of up to npages for a file, the longest that is free. -ENOSPC: nothing is free. */
 int space_take(struct space *sp, uint64_t npages, struct page_run *run);
 int space_use(struct space *sp, uint64_t session, struct page_run run);
 int space_release(struct space *sp, struct page_run run);
@@ -92,33 +92,33 @@ int space_scrubbed(struct space *sp, struct page_run run);
 
 /* Takes a run of at most npages that is to be scrubbed. False: none, or reuse is not allowed. */
 bool space_next_dirty(struct space *sp, uint32_t npages, struct page_run *run);
-/* It could not be scrubbed now. */
+/* A run that was taken could not be scrubbed now. */
 int space_still_dirty(struct space *sp, struct page_run run);
 bool space_has_dirty(const struct space *sp);
 
 /* How many pages are in files. */
 uint64_t space_in_file(const struct space *sp);
 
-/* Takes back a bounded number of a session's grants. *position: 0 at first, then as it was left.
- * *done: that was all. */
+/* Takes back a bounded number of a session's grants. *position: 0 at first, then as the call before
+ * left it. *done: that was all. */
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done);
 
-/* ---- regions at the end are to go: see shrink.c ---------------------------------------------- */
+/* ---- regions at the end are to go: see meta/shrink.c ---- */
 
-/* What is in the regions from `first` on. */
+/* Pages of the regions from `first` on, by state. */
 struct space_tail {
 	uint64_t in_file, granted, free;
 };
 int space_tail(struct space *sp, uint32_t first, struct space_tail *out);
-/* Makes up to max of their free runs dirty, so that nothing is placed there. *done: none is left.
- */
+/* Makes up to max of their free runs dirty, so that nothing is placed there. *done: no free run is
+ * left. */
 int space_close_tail(struct space *sp, uint32_t first, unsigned max, bool *done);
-/* A run of up to npages that bytes are copied to before a file gets it: it is dirty until then, and
- * the scrubber must not run. -ENOSPC: nothing is free. */
+/* Claims a run of up to npages, which bytes are copied to before a file gets it. It is dirty until
+ * then, and the scrubber must not run. -ENOSPC: nothing is free. */
 int space_claim(struct space *sp, uint64_t npages, struct page_run *run);
 int space_use_claimed(struct space *sp, struct page_run run);
-/* The store forgets the regions, all of whose pages are dirty (-EBADMSG: they are not). Once that
- * is committed the space can only be closed. */
+/* The store forgets these regions. -EBADMSG: not all of their pages are dirty. Once that is
+ * committed the space can only be closed. */
 int space_drop_tail(struct space *sp, uint32_t first);
 
 #endif
