@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Who has no entry takes the one that ended first. */
+/* An inode without an entry takes over the entry that ended first. */
 static struct damped *entry_of(struct damping *d, unsigned export_index, uint64_t ino)
 {
 	struct damped *set = d->sets[ino % DAMPING_SETS], *oldest = &set[0];

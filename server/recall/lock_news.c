@@ -9,8 +9,8 @@
 #include "server/record/holders.h"
 #include "server/session/session.h"
 
-/* How often it is found out whether somebody wants what one has who is gone: it takes a while where
- * many wait. */
+/* LOOK_MS: how often the server checks whether a client wants a lock of a session that is gone.
+ * With many waiters the check takes a while. */
 enum { LOG_MS = 1000, LOOK_MS = 100 };
 
 void lock_news_wanted(struct server *s)
@@ -60,7 +60,7 @@ bool lock_news_put(const struct client_session *session, struct wire_out *w)
 
 /* ---- the end of holders that are gone -------------------------------------------------------- */
 
-/* Of all its channels: the shortest. -1: one of them need not be heard. */
+/* The shortest silence of all its channels. -1: one of them need not be heard (shm). */
 static int64_t silence_ms(const struct client_session *session, int64_t now)
 {
 	int64_t shortest = INT64_MAX;
@@ -73,7 +73,8 @@ static int64_t silence_ms(const struct client_session *session, int64_t now)
 	return shortest;
 }
 
-/* By one who came after it was heard of last, or waits for it. */
+/* Whether a client has wanted a lock of the session since it was last heard of, or waits for
+ * one. */
 static bool is_wanted(const struct client_session *session)
 {
 	int64_t since_ms = list_empty(&session->conns) ? session->lost_ms : session->heard_ms;
@@ -91,7 +92,8 @@ static bool has_locks(const struct client_session *session)
 	return meta_holder(s->meta, session->export->index, session->stored.id).locks;
 }
 
-/* -1: not as long as it is there, or nobody may want it. */
+/* When the session may be ended. -1: not while it is present, or no client can want a lock of
+ * it. */
 static int64_t ends_ms(const struct client_session *session, int64_t now)
 {
 	const struct server *s = session->server;

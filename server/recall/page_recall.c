@@ -55,7 +55,7 @@ static bool is_to_be_asked(const struct client_session *session)
 	return may_have_some(session) && !is_asked(session);
 }
 
-/* The number by which those were asked who had not been. */
+/* Asks each session that was not asked yet. Returns the number of this ask. */
 static uint64_t ask_all(const struct client_session *asker)
 {
 	uint64_t number = ++asker->server->nasks;
@@ -77,7 +77,8 @@ static bool is_grant(const struct client_request *req)
 	return req->rpc.op == RPC_GRANT;
 }
 
-/* Whether the request waits for that session, which writes beside its own, or would if it asked. */
+/* Whether the request waits for that session, which writes beside its own, or would wait if it
+ * asked. */
 static bool awaits(const struct client_request *req, const struct client_session *session)
 {
 	const struct page_recall *spare = &session->spare;
@@ -113,7 +114,8 @@ void page_recall_wait(struct client_request *req)
 		}
 		req->asked = ask_all(session);
 	}
-	/* Who was to be asked may have come to lack pages himself, in the same batch. */
+	/* By a request of the same batch, a session that was to be asked may lack pages itself
+	 * now. */
 	if (!page_recall_may_come(req))
 		session->server->reclaim = true;
 }
@@ -125,7 +127,7 @@ void page_recall_leave(struct client_request *req)
 	req->asked = 0;
 }
 
-/* RETURN of all that it had, or a GRANT that has waited in vain. */
+/* The session has no page left: it returned all that it had, or its GRANT has waited in vain. */
 static bool tells_of_none(const struct client_request *req)
 {
 	const struct page_recall *spare = &req->conn->session->spare;

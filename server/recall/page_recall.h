@@ -1,21 +1,23 @@
-/* page_recall.h - pages that sessions of a shared export have been granted and do not use: asked for when
- * somebody finds none.
+/* page_recall.h - asks sessions of a shared export for granted pages that they do not use, when a
+ * request finds none.
  *
  *     a request finds no page -> page_recall_may_come -> the batch is stored -> page_recall_wait ->
- * the others are rung; PING tells the ask's number -> RETURN of all that is not used, which names
- * that number -> the request is run again
+ *     the others are rung; PING tells the ask's number -> RETURN of all that is not used, with
+ *     that number -> the request is run again
  *
- * A request asks once, and waits for those who have not answered what they were asked until then:
- * for each at most page_recall_give_ms(). Who is late is not waited for again before it has been
- * heard; its ask stays, and PING goes on to tell it, until it is answered. Not asked are
+ * A request asks once. It waits for each session that has not answered an ask up to this one, for
+ * at most page_recall_give_ms(). After that the session is late. No request waits for it again
+ * before it has been heard. Its ask stays, and each PING tells it until it is answered. Not asked
+ * are
  *
- * - who has none: that has been said, and nothing of the session was executed since. What arrived
- *   before that and is run later may bring it some.
- * - who waits for pages by GRANT: a client that lets the server take its time for that has released
- *   all that it could.
+ * - a session that has none: it has said so, and nothing of it was executed since. A request that
+ *   arrived before that and runs later may bring it some.
+ * - a session that waits for pages by GRANT: a client that lets a GRANT wait has released all that
+ *   it could.
  *
- * A client answers whatever else it waits for, but for its own GRANT. So nobody waits in a circle,
- * and that there is no page is said when everybody who could have had one has none, or is late.
+ * A client answers even while it waits for something else, except for its own GRANT. So no clients
+ * wait in a circle. A request is told that there is no page when each session that could have had
+ * one has none or is late.
  *
  * THREADS    The metadata thread.
  */
@@ -30,24 +32,23 @@ struct server;
 
 enum { GIVE_PAGES_MS = 1000, GIVE_PAGES_SHARE = 4 };
 
-/* How long a session has for an answer. Whoever waits for it may have to give a lease back that
- * others want, which he does not before: it is a share of the time that he has for that, and he may
+/* How long a session has for an answer. A client that waits for it may have to return a lease that
+ * others want, and does not before. So this is a share of the time that it has for that, and it may
  * ask twice. */
 int64_t page_recall_give_ms(const struct server *s);
 
 /* Whether a request of a shared session that lacks pages (meta_lacks_pages()) is to wait for some;
- * a GRANT is one that waits. Nothing is changed by the question, for the batch may come to nothing.
- */
+ * a GRANT is one that may wait. Changes nothing, since the batch may still be undone. */
 bool page_recall_may_come(const struct client_request *req);
-/* It waits, and is run again when server.reclaim has brought pages, or nothing more. The others are
- * asked, unless they were. */
+/* The request waits, and is run again when server.reclaim has brought pages, or brings none. Asks
+ * the other sessions, unless they were asked. */
 void page_recall_wait(struct client_request *req);
-/* It was executed, and its change is stored. */
+/* The request was executed, and its change is stored. */
 void page_recall_executed(const struct client_request *req);
-/* It waits no more. */
+/* The request waits no more. */
 void page_recall_leave(struct client_request *req);
 
-/* Who is late. Returns when to ask next in ms, or -1. */
+/* Notes which sessions are late. Returns when to call it next in ms, or -1. */
 int64_t page_recall_tick(struct server *s, int64_t now);
 
 #endif

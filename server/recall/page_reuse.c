@@ -10,7 +10,7 @@
 
 enum { OVERDUE_LOOK_MS = 1000 };
 
-/* Of an earlier run of the server, and not seen since. */
+/* Whether the session is of an earlier run of the server, and was not seen since. */
 static bool is_unseen(const struct client_session *session, const struct export *export)
 {
 	return session->export == export && session->restored;
@@ -24,7 +24,7 @@ static bool has_unseen(const struct server *s, const struct export *export)
 	return false;
 }
 
-/* One whose process lives, and which no time ends. */
+/* A session whose process lives, and which no time ends. */
 static const struct client_session *find_kept(const struct server *s, const struct export *export)
 {
 	list_for_each (pos, &s->sessions) {
@@ -81,7 +81,7 @@ static void page_reuse_tell(struct export *export, const struct client_session *
 	export->kept_told = true;
 }
 
-/* Who waits is run again, and told that there is no room. */
+/* The requests that wait are run again, and told that there is no room. */
 static void page_reuse_give_up(struct server *s, struct export *export)
 {
 	s->reclaim |= export->awaits_reuse;

@@ -34,7 +34,7 @@ static uint8_t types_but(const struct types *t, uint64_t session)
 	return types;
 }
 
-/* With what malloc(3) adds; a path comes on top. */
+/* The overhead of malloc(3). A path comes on top. */
 enum { MALLOC_BYTES = 32 };
 _Static_assert(sizeof(struct contested) + MALLOC_BYTES <= RECALL_INODE_BYTES, "as it is said");
 _Static_assert(sizeof(struct recall) + MALLOC_BYTES <= RECALL_SESSION_BYTES, "as it is said");
@@ -132,7 +132,7 @@ static struct lease_place *place_of(struct list *pos)
 	return list_entry(pos, struct lease_place, link);
 }
 
-/* Where it waits; NULL: nowhere. */
+/* The place at which it waits; NULL: none. */
 static struct lease_place *waits_at(struct client_request *req)
 {
 	return req->wait.n ? &req->wait.places[req->wait.n - 1] : NULL;
@@ -152,7 +152,7 @@ static uint64_t session_id(const struct client_request *req)
 	return req->conn->session->stored.id;
 }
 
-/* The last one that it has. */
+/* Leaves the last of its places. */
 static void leave_place(struct client_request *req)
 {
 	struct lease_place *place = &req->wait.places[--req->wait.n];
@@ -168,8 +168,8 @@ void recall_leave(struct client_request *req)
 	req->wait.parked = false;
 }
 
-/* Those that it may keep while it waits for that one stay. What it has a place at already, it was
- * woken for, and finds taken again. */
+/* Leaves the places of higher inode numbers, and keeps the others. If the request has a place at
+ * this inode already, it was woken, and another session has taken the lease again. */
 static struct lease_place *take_place(struct client_request *req, struct contested *at)
 {
 	struct lease_wait *wait = &req->wait;
@@ -211,8 +211,8 @@ bool recall_waits(const struct client_request *req)
 	return req->wait.n && req->wait.parked;
 }
 
-/* A session's own LEASE is in the way of what it can do without, which it would wait for itself;
- * but not of another LEASE. */
+/* A waiting LEASE is in the way of a lease that its own session would get unasked, for which it
+ * would wait then. It is not in the way of another LEASE of its session. */
 static uint8_t wanted_before(const struct client_request *req, const struct types *before)
 {
 	return req->rpc.op == RPC_LEASE ? types_but(before, session_id(req)) : before->any;
@@ -236,7 +236,7 @@ bool recall_is_restless(const struct client_request *req, uint64_t ino)
 		req->conn->session->export->index, ino, now_ms());
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- a look ---------------------------------------------------------------------------------- */
 
 static struct recall *find_recall(const struct contested *at, uint64_t session)
 {
@@ -249,7 +249,7 @@ static struct recall *find_recall(const struct contested *at, uint64_t session)
 	return NULL;
 }
 
-/* One that has ended gives back by itself: NULL. */
+/* NULL: the session has ended, which gives everything back; or there is no memory. */
 static struct recall *make_recall(struct contested *at, struct server *s, uint64_t id)
 {
 	struct client_session *session = client_session_find(s, id);
@@ -270,7 +270,7 @@ static struct recall *make_recall(struct contested *at, struct server *s, uint64
 struct look {
 	struct server *server;
 	struct contested *at;
-	struct types has; /* what sessions have of it */
+	struct types has; /* the types that sessions have */
 };
 
 static void recall(struct look *look, const struct lease_record *record, uint8_t keep)
@@ -294,7 +294,7 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 		client_session_ring(r->session);
 }
 
-/* For each session that has something of the inode. */
+/* Called for each session that has something of the inode. */
 static void look_at_holder(const struct lease_record *record, void *arg)
 {
 	struct look *look = arg;
@@ -316,7 +316,7 @@ static void look_at_waiters(struct contested *at)
 	}
 }
 
-/* Only a LEASE is behind those who came before: what else waits takes nothing. */
+/* Only a LEASE is behind earlier requests: other requests that wait take nothing. */
 static bool is_behind(const struct lease_place *place)
 {
 	return place->req->rpc.op == RPC_LEASE && lease_conflicts(place->type, place->before);
@@ -327,7 +327,7 @@ static bool is_blocked(const struct look *look, const struct lease_place *place)
 	return lease_conflicts(place->type, types_but(&look->has, session_id(place->req)));
 }
 
-/* For this one. */
+/* Whether the request waits at this place. */
 static bool is_waiting(const struct lease_place *place)
 {
 	return place->req->wait.parked && place == waits_at(place->req);
@@ -362,7 +362,7 @@ static void recall_look_at(struct server *s, struct contested *at)
 		list_entry(pos, struct recall, of_inode)->wanted = false;
 	look_at_waiters(at);
 	err = meta_leases(s->meta, at->export->index, at->ino, look_at_holder, &look);
-	/* Whoever waits finds the same, and is told so. */
+	/* A waiting request finds the same error when it runs, and is answered with it. */
 	if (err && log_ratelimit_ok(&limit, LOG_MS))
 		log_error("export '%s': the holders of inode %" PRIu64 " can't be read: %s",
 			at->export->name, at->ino, errno_text(err));
@@ -456,7 +456,7 @@ static bool are_told(const struct client_session *session)
 	return true;
 }
 
-/* Those that are told go to the end. */
+/* Recalls that are told go to the end. */
 bool recalls_put(struct client_session *session, struct wire_out *w)
 {
 	for (unsigned left = recalls_of(session); left; left--) {

@@ -14,7 +14,8 @@ enum {
 	LOG_MS = 1000,
 	LOG_BURST = 64,
 	QUICK_STEPS = 16,
-	STILL_SHARE = 4, /* so much of the lease time between two looks may be this process's own */
+	/* A pause between two ticks counts for at most this share of the lease time. */
+	STILL_SHARE = 4,
 };
 
 /* ---- what takes long ------------------------------------------------------------------------- */
@@ -37,7 +38,7 @@ void recall_tell_untold(struct recall *r)
 		recall_late_tell(r);
 }
 
-/* Long enough before its session is ended that this can be told with the path, too. */
+/* Early enough that the log can have the path before the session is ended. */
 static int64_t slow_after_ms(const struct server *s)
 {
 	return min_i64(SLOW_MS, s->lease_ms / 2);
@@ -101,8 +102,9 @@ void recall_forget_path(struct recalls *rs, struct contested *at)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* While this process was stopped nobody could give back; and a client need not while its writes
- * stand still for a snapshot, or for pages that are not yet to be reused. */
+/* Adds the time that does not count. While this process was stopped no client could return
+ * anything. A client need not while its writes stand still for a snapshot, or for pages that are
+ * not yet to be reused. */
 static void discount(struct recall *r, int64_t now)
 {
 	const struct server *s = r->session->server;
@@ -115,7 +117,7 @@ static void discount(struct recall *r, int64_t now)
 		r->since_ms += passed - allowed;
 }
 
-/* There is nobody who could give anything back. */
+/* Nobody is left that could return anything. */
 static bool is_gone(const struct client_session *session)
 {
 	return session->process_gone && !client_session_reaches_memory(session);
@@ -134,7 +136,7 @@ static int64_t deadline_of(const struct recall *r)
 	return min_i64(r->since_ms, heard_ms) + lease_ms;
 }
 
-/* With this run of the server, or one before. */
+/* Whether the session is on shm, with this run of the server or an earlier one. */
 static bool is_on_shm(const struct client_session *session)
 {
 	if (list_empty(&session->conns))
@@ -145,7 +147,8 @@ static bool is_on_shm(const struct client_session *session)
 	return false;
 }
 
-/* Who is ended at once was not late, so nobody has looked for the path: as far as that is quick. */
+/* A session that is ended at once was not late, so nobody has looked for the path. Does so if it is
+ * quick. */
 static void find_path_now(struct contested *at, struct meta *m)
 {
 	struct path_search search;
@@ -188,7 +191,7 @@ static void end_holder(struct recall *r, int64_t now)
 	client_session_end(r->session, NULL);
 }
 
-/* Ends it if it is late: it may be gone then. */
+/* Ends the session if it is late; it may be freed then. */
 static void tick_session(struct client_session *session, int64_t now, int64_t *next)
 {
 	list_for_each (pos, &session->recalls) {
@@ -220,6 +223,6 @@ int64_t recalls_tick(struct server *s, int64_t now)
 			tick_session(session, now, &next);
 	}
 	s->recalls->late.ticked_ms = now;
-	/* Often enough that a longer pause between two looks is one of ours. */
+	/* Often enough that a longer pause between two ticks is one of this process. */
 	return next == INT64_MAX ? -1 : min_i64(next, now + s->lease_ms / STILL_SHARE / 2);
 }

@@ -1,5 +1,5 @@
-/* recall_private.h - what recall.c, which has who waits for what and who is to give it back, and
- * recall_late.c, which has those who don't in time, know of each other.
+/* recall_private.h - shared by recall.c, which knows the waiting requests and the sessions that are
+ * to return something, and recall_late.c, which handles those that don't return in time.
  *
  *     a recall comes up -> takes long: its path is looked for -> it is told in the log
  *     -> the lease time is over: its session is ended
@@ -17,61 +17,61 @@
 
 enum { RECALL_BUCKETS = 256 };
 
-/* Which types some have, or want, and for each the session if it is only one: so it can be told for
- * each session what the others do. */
+/* The types that sessions have, or want, and for each type the session if it is only one. So
+ * types_but() can leave one session out. */
 struct types {
 	uint8_t any, several; /* lease_bit() */
 	uint64_t session[LEASE_TYPES];
 };
 
-/* An inode that somebody waits for. */
+/* An inode that requests wait for. */
 struct contested {
 	struct list link;    /* of its bucket */
 	struct list changed; /* recalls.changed, or alone */
 	struct export *export;
 	uint64_t ino;
-	struct list waiters;  /* struct lease_place, in the order they came */
-	struct types wanted;  /* by them, or by some that have left since the last look */
+	struct list waiters;  /* struct lease_place, in the order in which they came */
+	struct types wanted;  /* by the waiters, or by some that have left since the last look */
 	struct list recalls;  /* struct recall, by of_inode */
 	struct list searched; /* recall_late.searched, or alone */
 	char *path;           /* NULL: not known */
 };
 
-/* One that takes long is told when its path is known, or can't be. */
+/* A slow recall is logged when its path is known, or can't be found. */
 enum slow { SLOW_NOT, SLOW_UNTOLD, SLOW_TOLD };
 
-/* What one session is to give back of it. */
+/* A session that is to return something of an inode. */
 struct recall {
 	struct list of_inode, of_session;
 	struct contested *at;
 	struct client_session *session;
 	uint64_t number;
 	uint8_t keep;
-	bool wanted; /* by the look that is on its way */
-	bool told;   /* as it is now, by a PING */
+	bool wanted; /* in the look that is under way */
+	bool told;   /* a PING has told it as it is now */
 	enum slow slow;
-	int64_t since_ms; /* when it came up, and what did not count since then */
+	int64_t since_ms; /* when it came up, plus the time since then that does not count */
 };
 
-/* recall_late.c's. */
+/* The part of recall_late.c. */
 struct recall_late {
-	struct list searched;        /* struct contested: whose paths are looked for, in turn */
-	struct contested *searching; /* whom the search has begun for; NULL: nobody */
+	struct list searched;        /* struct contested whose paths are to be found, in turn */
+	struct contested *searching; /* the one whose path is being looked for; NULL: none */
 	struct path_search search;
 	int64_t ticked_ms;
 };
 
 struct recalls {
 	struct list buckets[RECALL_BUCKETS]; /* struct contested */
-	struct list changed;                 /* the same: to be looked at */
+	struct list changed;                 /* struct contested that have to be looked at */
 	struct list parked;                  /* struct client_request */
 	struct damping damping;
 	struct recall_late late;
 };
 
-/* If it takes long and was not told yet it is, with the path if that is known. */
+/* Logs the recall if it is slow and was not logged yet, with the path if it is known. */
 void recall_tell_untold(struct recall *r);
-/* Nor is it looked for any more. */
+/* Frees the path, or ends the search for it. */
 void recall_forget_path(struct recalls *rs, struct contested *at);
 
 #endif
