@@ -3,10 +3,10 @@
  *
  *     (something changed) -> lock_news_look -> client_session_ring -> PING's tail -> LOCK again
  *
- * A client that is present may keep a lock as long as it likes. A session is gone when nobody has
- * heard of it for the lease time, whether its channels are up or not, or when its process has
- * ended. When another client wants one of its locks then, it loses its locks, and all else. On shm
- * a session is present while its process lives.
+ * A client that is present may keep a lock as long as it likes. A session is gone when its process
+ * has ended, or when nobody has heard of it for the lease time, even if its channels are up. When
+ * another client wants one of its locks then, it loses its locks, and all else. On shm a session is
+ * present while its process lives.
  *
  * THREADS    The metadata thread, outside batches, except for lock_news_wanted().
  */

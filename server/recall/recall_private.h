@@ -1,5 +1,5 @@
-/* recall_private.h - shared by recall.c, which knows the waiting requests and the sessions that are
- * to return something, and recall_late.c, which handles those that don't return in time.
+/* recall_private.h - shared by recall.c and recall_late.c. recall.c knows the waiting requests and
+ * the sessions that are to return something. recall_late.c handles those that don't return in time.
  *
  *     a recall comes up -> takes long: its path is looked for -> it is told in the log
  *     -> the lease time is over: its session is ended
