@@ -18,7 +18,7 @@
 enum { REGIONS_MAX = UINT16_MAX };
 #define REGION_SIZE_MIN (2 * MIB)
 #define REGION_SIZE_MAX (4 * TIB)
-#define METADATA_MIN    (4 * MIB) /* of which 2 are kept back (meta/open.c) */
+#define METADATA_MIN    (4 * MIB) /* 2 of them are kept back (meta/open.c) */
 #define METADATA_AUTO   (64 * MIB)
 #define METADATA_SHARE  16
 

@@ -1,9 +1,10 @@
 /* inode_record.c - see inode_record.h.
  *
- * The record, little-endian: flags 1 (ATTR_* in the upper half), mode 4, nlink 4, uid 4, gid 4,
- * size 8, npages 8, atime 8, mtime 8, ctime 8, btime 8, device or parent 8, nextents 4; then
- * extents of fpage 8, npages 4, page 4, region 2. A regular file has room for one extent from the
- * start: most get one, and pages of records that never grow stay full. */
+ * The record is little-endian:
+ *     flags 1 (ATTR_* in the upper half), mode 4, nlink 4, uid 4, gid 4, size 8, npages 8, atime 8,
+ *     mtime 8, ctime 8, btime 8, device or parent 8, nextents 4.
+ * Then come extents of fpage 8, npages 4, page 4, region 2 bytes. A regular file has room for one
+ * extent from the start: most get one, and pages of records that never grow stay full. */
 #include "server/record/inode_record.h"
 
 #include "common/rpc/wire.h"

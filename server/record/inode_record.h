@@ -24,7 +24,7 @@ size_t inode_record_encode(const struct stored_inode *i, uint8_t buf[INODE_RECOR
 int inode_record_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct stored_inode *i);
 
-/* What of a stored value tells whether the inode is visible; any thread. */
+/* The part of a stored value that tells whether the inode is visible. Any thread. */
 struct inode_glance {
 	uint8_t flags;
 	uint32_t mode, nlink;

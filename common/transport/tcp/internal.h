@@ -1,9 +1,9 @@
 /* internal.h - the tcp transport's own structs; only the files of this folder include it.
  *
  * A channel is one socket. tcp.c is the table, client.c a client's channel, which its queue's
- * thread does by itself. A server's channel has two sides: server.c is what the queue's thread
- * does (accept, publish, send, fence), io.c the I/O threads, which read the socket, move bytes
- * between it and the regions, and pass messages on; output.c is sending, which both do.
+ * thread does by itself. A server's channel has two sides. server.c is the work of the queue's
+ * thread: accept, publish, send, fence. io.c is the I/O threads: they read the socket, move bytes
+ * between it and the regions, and pass messages on. output.c is sending, which both do.
  *
  * LOCKS      tcp_io.lock, then tcp_server.lock, then sock_evq.lock. No thread holds one of them
  *            over a system call that could block.

@@ -3,8 +3,8 @@
  * A message stays in one only until the queue is polled: it is copied to where its channel keeps
  * what its caller has (io.c), and the receive is posted again at once, whatever the caller
  * does. So requests that wait for others take none, a few serve many channels, and when all are
- * taken the peers' devices try again a moment later (RNR), until we have polled. What a channel's
- * caller may have at once is the channel's own; who sends more than that loses it.
+ * taken the peers' devices try again a moment later (RNR), until we have polled. Each channel has
+ * its own limit of messages that its caller may hold at once; a peer that sends more loses it.
  *
  * The number of receives grows with the number of channels, in chunks that are registered as a
  * whole and stay. Receives belong to no queue pair, so at its end the receives it has taken must be
