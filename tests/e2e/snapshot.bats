@@ -391,6 +391,7 @@ begin_on_disk_that_stands() {
 	rmemfsctl snapshot default "$dir/image" "$socket" 3>&- &
 	taking=$!
 	until_true 20 state_is freezing
+	until_true 20 test -d "$dir/image"
 	kill_server
 	kill -CONT "$daemon_pid"
 	ended_badly $taking
@@ -401,6 +402,7 @@ begin_on_disk_that_stands() {
 	rm -rf "${memory:?}"/*
 	run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
 		--listen "shm:$socket" --restore "$dir/image"
+	echo "$output"
 	[ "$status" -eq 78 ]
 	[[ $output == *"no complete snapshot"* ]]
 }
