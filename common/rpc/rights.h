@@ -41,9 +41,9 @@ static inline bool rights_of_group(const struct rights *rights, uint32_t gid)
 	return !rights->bound || id_range_has(&rights->groups, gid);
 }
 
-/* The mode that is left after a write by an unprivileged caller, or after any change of owner. If a
- * set-user-id bit goes, the mode changes. Then a caller outside the file's group loses the
- * set-group-id bit, too, whether it stands for execution or for mandatory locking. */
+/* The mode that is left after a write by an unprivileged caller, or after any change of owner. The
+ * set-user-id bit goes, and the set-group-id bit of a file that its group may execute. Where a
+ * set-user-id bit goes and the caller is outside the file's group, any set-group-id bit goes. */
 static inline uint32_t mode_without_privileges(uint32_t mode, bool in_group)
 {
 	uint32_t left = mode & ~(uint32_t)S_ISUID;

@@ -169,7 +169,7 @@ struct rpc_extents_reply {
 
 struct rpc_statfs_reply {
 	uint64_t pages, free_pages;
-	uint64_t inodes, free_inodes; /* in use; allowed by the limit and the store */
+	uint64_t inodes, free_inodes; /* in use; left by the limit and the store */
 };
 
 struct rpc_getxattr_reply {

@@ -68,8 +68,8 @@ struct rpc_bye {
 };
 
 /* Withdraws the request with this number in this slot of the channel. If it waits until another
- * session gives back a lease or lock, or until there are pages, it is answered with -EINTR and is
- * never executed. Else CANCEL does nothing, and the request gets its usual answer. */
+ * session gives back a lease, or until there are pages, it is answered with -EINTR and is never
+ * executed. Else CANCEL does nothing, and the request gets its usual answer. */
 struct rpc_cancel {
 	uint16_t slot;
 	uint64_t seq;

@@ -165,7 +165,8 @@ static bool session_renewal_is_idle(struct io_thread *thread)
 	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
 }
 
-/* Unless another thread was first. */
+/* Unless another thread was first. A thread that sees that the session ends sees that it is
+ * renewed, too. */
 static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_phase to)
 {
 	struct session_renewal *r = fs->renewal;
@@ -176,8 +177,11 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 			r->idle = 0;
 			atomic_fetch_add(&r->session, 1);
 		}
+		if (to != RENEWAL_NONE)
+			atomic_store_explicit(&fs->renewing, true, memory_order_release);
 		atomic_store_explicit(&r->phase, to, memory_order_release);
-		atomic_store_explicit(&fs->renewing, to != RENEWAL_NONE, memory_order_release);
+		if (to == RENEWAL_NONE)
+			atomic_store_explicit(&fs->renewing, false, memory_order_release);
 		barrier_wake(&r->hold);
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -230,9 +230,9 @@ static bool enter(struct request *req, const struct op_lease *want,
 	*shared->at_lease = *want;
 	pthread_mutex_lock(&inode->lock);
 	entry = entry_of(req, want);
-	note_leased(op);
 	if (entry == ENTERS) {
 		use_locked(req, shared->at_lease);
+		note_leased(op);
 	} else {
 		waiter_init(&op->waiter, req, then);
 		op_waits(op, OP_AT_LEASE, &inode->lock);
@@ -293,9 +293,11 @@ static void admitted(struct request *req, int status)
 		enter_withdraw(req);
 		lease_leave(req);
 		shared->lease_then(req, status);
-	} else if (admit_rest(req)) {
-		shared->lease_then(req, 0);
+		return;
 	}
+	note_leased(op_of(req));
+	if (admit_rest(req))
+		shared->lease_then(req, 0);
 }
 
 static bool admit_rest(struct request *req)
@@ -351,6 +353,8 @@ static void taken(struct request *req, int status)
 {
 	if (status)
 		enter_withdraw(req);
+	else
+		note_leased(op_of(req));
 	shared_op_of(req)->lease_then(req, status);
 }
 

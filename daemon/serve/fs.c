@@ -26,7 +26,7 @@
 #include "daemon/fuse/fuse_ops.h"
 #include "daemon/remote/session.h"
 
-enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
+enum { DISCONNECT_MS = 1500, ASIDE_SHARE = 4 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 

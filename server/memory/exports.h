@@ -23,7 +23,8 @@
 
 enum { SNAPSHOT_DIR_BYTES = 1024 };
 
-/* The snapshot of an export that is under way, as its clients see it; snapshot/ sets it. */
+/* The snapshot of an export that is under way, as its clients see it. snapshot/ sets
+ * it, but for told_ns: client_session_snapshot(). */
 struct export_snapshot {
 	uint64_t id;     /* 0: none */
 	bool freezing;   /* clients are to end their writes */

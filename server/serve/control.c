@@ -110,12 +110,14 @@ static int64_t control_sooner(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The sessions come last: the ticks before may ring them. */
+/* Sessions that end let others go on in the same tick. Rings come last: each of the ticks before
+ * may want one. */
 int control_tick(struct server *s)
 {
 	int64_t now = now_ms(), next;
 
-	next = page_reuse_tick(s, now);
+	next = sessions_judge(s, now);
+	next = control_sooner(next, page_reuse_tick(s, now));
 	next = control_sooner(next, page_recall_tick(s, now));
 	next = control_sooner(next, snapshot_tick(s, now));
 	next = control_sooner(next, recalls_tick(s, now));

@@ -291,6 +291,8 @@ static const char *why_alone(const struct client_request *req, const struct clie
 	if (wanted & ATTACH_READ_ONLY)
 		return ", for writing; unmount it there, or mount both with -o ro, or both with "
 		       "-o share";
+	if (holder->ending) /* by the server; this client's former one, for example */
+		return "";
 	return "; unmount it there, or mount both with -o share";
 }
 

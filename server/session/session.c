@@ -549,13 +549,20 @@ static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
-int64_t sessions_tick(struct server *s, int64_t now)
+int64_t sessions_judge(struct server *s, int64_t now)
 {
 	int64_t next = -1;
 
 	tick_unattached(s, now, &next);
 	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
+	return next;
+}
+
+int64_t sessions_tick(struct server *s, int64_t now)
+{
+	int64_t next = -1;
+
 	tick_unfinished(s, now, &next);
 	tick_rings(s, now, &next);
 	return next;

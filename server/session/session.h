@@ -130,7 +130,7 @@ bool client_session_writes_beside(
 unsigned client_session_sharers(const struct client_session *session);
 
 /* The number of the snapshot that is under way at its export, 0: none. *frozen: whether the session
- * is to end its writes for it. */
+ * is to end its writes for it. Notes when the first client was told so. */
 uint64_t client_session_snapshot(const struct client_session *session, bool *frozen);
 
 /* Whether anything that it writes can still arrive. */
@@ -147,8 +147,11 @@ void client_session_lost_conn(struct client_session *session, const struct lost_
 void client_session_lost_process(struct server *s, uint64_t id);
 void client_session_retry_stalled(struct server *s);
 
-/* Does what is due: late ATTACHes, silent channels, ends that the store did not take, rings that
- * could not be sent. Returns when to call it next in ms, or -1. */
+/* Does what is due. sessions_judge(): late ATTACHes, silent channels, ATTACHes that wait; before
+ * other ticks, which the ends of sessions let go on. sessions_tick(): ends that the store did not
+ * take, rings that could not be sent; after them. Both return when to call them next in ms, or
+ * -1. */
+int64_t sessions_judge(struct server *s, int64_t now);
 int64_t sessions_tick(struct server *s, int64_t now);
 
 #endif
