@@ -463,6 +463,25 @@ links() {
 	return "$status"
 }
 
+# Functions, structs and files that documents name. CONTRIBUTING.md has examples of what is not there.
+# shellcheck disable=SC2016 # what documents write between backquotes
+sources_named() {
+	local document name status=0
+	grep -rhoE '[A-Za-z_0-9]+' common daemon server tests config --include='*.[ch]' --include='*.sh' \
+		--include='*.bats' --include='*.bash' | sort -u >"$work/words"
+	find common daemon server tests config cmake -type f | sed 's|.*/||' | sort -u >"$work/files"
+	while read -r document; do
+		comm -23 <(grep -oE '`(struct [a-z_0-9]+|[a-z_0-9]+\(\))`' "$document" |
+			sed -E 's/`//g; s/^struct //; s/\(\)//' | sort -u) "$work/words" >"$work/lacking"
+		comm -23 <(grep -oE '`([a-z_0-9]+/)*[a-z_0-9]+\.(c|h|sh|bats|bash)`' "$document" |
+			sed -E 's/`//g; s|.*/||' | sort -u) "$work/files" >>"$work/lacking"
+		while read -r name; do
+			complain "$document: no source has $name" || status=1
+		done <"$work/lacking"
+	done < <(find . -name build -prune -o -path './.*/*' -prune -o -name '*.md' ! -name CONTRIBUTING.md -print | sort)
+	return "$status"
+}
+
 changelog() {
 	local version wire
 	version=$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
@@ -507,5 +526,6 @@ check "manual pages: mandoc and groff" manual_lint
 check "manual pages: references" manual_references
 check "manual pages: 80 columns" manual_width
 check "links" links
+check "sources that documents name" sources_named
 check "versions in the CHANGELOG" changelog
 check_end
