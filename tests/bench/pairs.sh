@@ -1,0 +1,119 @@
+#!/bin/bash
+# pairs.sh [--pairs N] OLD NEW shm|tcp - is this build as fast as the one before? OLD and NEW are
+# folders of programs. Three mounts work in turn, each at a server of its own: OLD, OLD once more, and
+# NEW. Prints for each work the median of the ratios of time NEW/OLD, with its 95 % interval, and of
+# OLD/OLD beside it: what the machine itself adds. Lines with "cpu" are the CPU time of the daemon.
+# Goes on until all intervals lie within 3 % of their median, or for N pairs (41).
+# shellcheck disable=SC2154 # what bench.bash sets
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+pairs=41
+if [ "${1:-}" = --pairs ]; then
+	pairs=${2:?}
+	shift 2
+fi
+[ $# -eq 3 ] || {
+	echo "usage: pairs.sh [--pairs N] OLD NEW shm|tcp" >&2
+	exit 2
+}
+old=$(realpath "$1") new=$(realpath "$2") transport=$3
+export RMEMFS_BIN=$new
+# shellcheck source=tests/bench/bench.bash
+. "$here/bench.bash"
+
+file_mib=128 files=1000
+works=("read 4096 1 4000" "read 4096 16 12000" "write 4096 1 4000" "write 4096 16 12000"
+	"read 1048576 1 200" "read 1048576 4 300" "write 1048576 1 200" "write 1048576 4 300" names)
+declare -A program server_of mount_of source_of
+
+served() {
+	grep -qs ready "$work/$1.server.log"
+}
+
+# begin PLACE PROGRAMS: a server and a mount.
+begin() {
+	local place=$1 options=transport=shm
+	program[$place]=$2 mount_of[$place]=$work/$place
+	mkdir "$work/$place" "$memory/$place"
+	local listen=(--listen "shm:$work/$place.sock")
+	source_of[$place]=$work/$place.sock:/pairs
+	if [ "$transport" = tcp ]; then
+		local port=$((27000 + RANDOM % 4000))
+		listen+=(--listen "tcp:127.0.0.1:$port")
+		options=transport=tcp,port=$port source_of[$place]=127.0.0.1:/pairs
+	fi
+	"$2/rmemfs-server" -c /dev/null --memory-dir "$memory/$place/memory" --export pairs:512MiB "${listen[@]}" \
+		2>"$work/$place.server.log" &
+	server_of[$place]=$!
+	later stop "${server_of[$place]}"
+	until_true 20 served "$place" || bench_die "$(cat "$work/$place.server.log")"
+	"$2/rmemfs" -f -c /dev/null -o "$options" "${source_of[$place]}" "$work/$place" 2>"$work/$place.log" &
+	daemon[$place]=$!
+	later leave "$work/$place" "${daemon[$place]}"
+	until_true 20 mountpoint -q "$work/$place" || bench_die "$(cat "$work/$place.log")"
+	head -c $((file_mib << 20)) /dev/urandom >"$work/$place/file"
+	mkdir "$work/$place/names"
+}
+
+# Nanoseconds of all its threads, ever.
+cpu_of() {
+	cat /proc/"$1"/task/*/schedstat | awk '{ ns += $1 } END { printf "%d\n", ns }'
+}
+
+# measure PLACE WORK...: "NAME SECONDS" lines, and the CPU that the daemon took.
+measure() {
+	local place=$1 name=${*:2} before at
+	at=${mount_of[$place]} before=$(cpu_of "${daemon[$place]}")
+	name=${name% *}
+	if [ "$2" = names ]; then
+		name=names
+		"${program[$place]}/mdbench" "$at/names" "$files" 4096 | awk '{ print "names-" $1, $3 }'
+	else
+		echo "${name// /-} $("$new/blocks" "$at/file" "$2" "$3" "$4" "$5")"
+	fi
+	echo "cpu-${name// /-} $(($(cpu_of "${daemon[$place]}") - before))"
+}
+
+# report: "NAME kind median low high" of each series; 1 if some interval is still wide. The interval is
+# that of order statistics: no assumption about the distribution.
+report() {
+	sort -k1,2 -k3n "$work/ratios" | awk '
+		function flush() {
+			if (!n) return
+			half = 0.98 * sqrt(n)
+			low = int(n / 2 - half); high = int(n / 2 + 1 + half) + 1
+			if (low < 1) low = 1
+			if (high > n) high = n
+			median = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+			if (v[high] > median * 1.03 || v[low] < median * 0.97) wide = 1
+			text[name] = text[name] sprintf("   %s %.3f [%.3f %.3f]", kind, median, v[low], v[high])
+			if (!(name in seen)) { seen[name] = 1; order[++names] = name }
+		}
+		{ if ($1 != name || $2 != kind) { flush(); n = 0; name = $1; kind = $2 } v[++n] = $3 }
+		END { flush(); for (i = 1; i <= names; i++) printf "%-24s%s\n", order[i], text[order[i]]; exit wide }'
+}
+
+bench_begin "${TMPDIR:-/tmp}"
+begin old "$old"
+begin again "$old"
+begin new "$new"
+: >"$work/ratios"
+for ((pair = 1; pair <= pairs; pair++)); do
+	for one in "${works[@]}"; do
+		for place in $(shuf -e old again new); do
+			# shellcheck disable=SC2086 # its words
+			measure "$place" $one >"$work/$place.took"
+		done
+		for place in old again new; do
+			mv "$work/$place.took" "$work/$place.last"
+		done
+		join <(sort "$work/old.last") <(sort "$work/again.last") | join - <(sort "$work/new.last") |
+			awk '$2 > 0 { print $1, "new/old", $4 / $2; print $1, "old/old", $3 / $2 }' >>"$work/ratios"
+	done
+	if [ $pair -ge 5 ] && report >/dev/null; then
+		break
+	fi
+done
+echo "$transport, $((pair > pairs ? pairs : pair)) pairs: time, and CPU of the daemon; below 1 the new build is faster"
+report || true
