@@ -97,7 +97,8 @@ int64_t conns_judge(struct server *s, int64_t now)
 		if (has_progressed(c))
 			hear(c);
 		silent_ms = s->running_ms - c->heard_ms;
-		/* A client that waits for an answer outside of slots, for keys for example, need not speak. */
+		/* A client that waits for an answer outside of slots, for keys for example, need
+		 * not speak. */
 		if (!conn_is_silent(c))
 			c->heard_ms = s->running_ms;
 		else if (silent_ms >= timeout_ms)
