@@ -138,6 +138,9 @@ static int explain_closed(const struct remote *r, int status, char *buf, size_t 
 		snprintf(buf, len,
 			"the program at %s closes the connection: is it an rmemfs-server?",
 			s->server);
+	} else if (err == -EACCES || err == -EPERM) {
+		snprintf(buf, len, "no right to connect to %s: %s: %s", s->server, errno_text(err),
+			remedy(s, err));
 	} else {
 		snprintf(buf, len, "no server at %s: %s%s: %s", s->server, errno_text(err), hint(s),
 			remedy(s, err));

@@ -73,7 +73,8 @@ int meta_open(const struct meta_config *config, struct meta **out, char *why, si
 struct meta_look {
 	bool stored;
 	uint64_t npages, used; /* of the stored one: in all, and in files */
-	int err;               /* it would be refused with this error: */
+	bool has_files; /* some export of the store has, or a session has pages of this one */
+	int err;        /* it would be refused with this error: */
 	char why[512];
 };
 /* Fills looks[config->nexports] and changes nothing. The exports' bases are not used. -ENOENT:

@@ -590,9 +590,12 @@ static int look_at_stored(
 	out->stored = true;
 	out->npages = v->space.npages;
 	err = space_open(&v->space, false);
-	if (!err)
-		out->used = space_in_file(&v->space);
-	return err;
+	if (err)
+		return err;
+	out->used = space_in_file(&v->space);
+	err = store_seek(m->store, STORE_DIRENT, STORE_KEY(0), &(struct store_key){0}, NULL);
+	out->has_files = !err || v->space.now.free != v->space.npages;
+	return err == -ENOENT ? 0 : err;
 }
 
 /* Makes it the only open volume, since sessions are sought by the open ones. */

@@ -15,6 +15,7 @@
 #include "common/base/util.h"
 #include "server/memory/exports.h"
 #include "server/snapshot/image.h"
+#include "server/snapshot/restore.h"
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/serve/ports.h"
@@ -36,7 +37,8 @@ struct start_check {
 	struct memdir dir;
 	char holder[MEMDIR_HOLDER_TEXT];
 	struct exports *exports;
-	uint64_t used; /* pages in files, if the store could be read */
+	uint64_t used;  /* pages in files, if the store could be read */
+	bool has_files; /* likewise: or pages of a session */
 	bool fails, is_refused;
 };
 
@@ -181,6 +183,7 @@ static void check_store(struct start_check *c)
 	}
 	for (unsigned i = 0; i < n; i++) {
 		c->used += looks[i].used;
+		c->has_files |= looks[i].has_files;
 		if (looks[i].err)
 			log_error("%s", looks[i].why);
 		note(c, looks[i].err);
@@ -289,6 +292,13 @@ static void check_snapshots(struct start_check *c)
 /* For --restore. Opens the images only: to check their contents it would have to read them all. */
 static void check_images(struct start_check *c)
 {
+	if (c->config->restore.n && c->has_files) {
+		log_error("can't restore %s: %s", c->config->restore.v[0], restore_into_files);
+		note(c, -EEXIST);
+	} else if (c->config->restore.n && start_check_is_running(c)) {
+		printf("not checked while the server runs: whether its exports are without files, as "
+		       "--restore needs\n");
+	}
 	for (size_t i = 0; i < c->config->restore.n; i++) {
 		const char *dir = c->config->restore.v[i];
 		struct image_reader *image = NULL;

@@ -132,6 +132,10 @@ static int read_through(const struct restoring *r)
 	return err == -ENOENT ? 0 : err;
 }
 
+const char restore_into_files[] =
+	"an export in the memory directory has files, or a session: a snapshot is restored into empty "
+	"exports: start without --restore, or move the memory directory away";
+
 static int check_no_files(struct meta *m, const struct image_why *why)
 {
 	bool empty;
@@ -141,10 +145,7 @@ static int check_no_files(struct meta *m, const struct image_why *why)
 		return image_fail(why, err, "the store failed: %s", errno_text(err));
 	for (unsigned i = 0; i < m->nvolumes; i++)
 		empty = empty && m->volumes[i].space.now.free == m->volumes[i].space.npages;
-	return empty ? 0
-		     : image_fail(why, -EEXIST,
-			       "an export in the memory directory has files, or a session: a "
-			       "snapshot is restored into an empty one");
+	return empty ? 0 : image_fail(why, -EEXIST, "%s", restore_into_files);
 }
 
 int restore_may_begin(struct meta *m, const struct image_why *why)

@@ -29,6 +29,9 @@ struct restore_watch {
 	void *arg;
 };
 
+/* The reason and the remedy, where the memory directory has files. */
+extern const char restore_into_files[];
+
 /* Before the first export that a start restores. A restore that ends half way costs the whole
  * memory directory. So -EEXIST: an export of it, this one or another, has files or a session. */
 int restore_may_begin(struct meta *m, const struct image_why *why);

@@ -415,10 +415,12 @@ begin_on_disk_that_stands() {
 	snapshot
 	umount_rmem
 	stop_server
-	run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
-		--listen "shm:$socket" --restore "$dir/image"
-	[ "$status" -eq 78 ]
-	[[ $output == *"has files"* ]]
+	for checked in --check-config ""; do
+		run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
+			--listen "shm:$socket" --restore "$dir/image" $checked
+		[ "$status" -eq 78 ]
+		[[ $output == *"has files"*"start without --restore"* ]]
+	done
 	start_server
 	mount_rmem
 	[ "$(cat "$mnt/a")" = a ]
