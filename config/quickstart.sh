@@ -95,6 +95,16 @@ remove_mount_points() {
 
 # ---- requirements --------------------------------------------------------------------------------
 
+# A server that runs already keeps the size that it was started with.
+need_same_size() {
+	local there
+	server_pid >/dev/null || return 0
+	there=$(find $memory/regions -name 'default.*' -printf '%s\n' | awk '{ n += $1 } END { printf "%d", n / 1048576 }')
+	[ "$there" -eq "$export_mib" ] ||
+		die "the server runs already with $there MiB, not with $export_mib:" \
+			"end it first: config/quickstart.sh --stop"
+}
+
 need_memory() {
 	local free available need=$(((export_mib + export_mib / 16 + 64) << 10))
 	[ ! -d $memory ] || return 0
@@ -285,6 +295,7 @@ main() {
 	tmp=$(mktemp -d "${TMPDIR:-/var/tmp}/rmemfs-quickstart.XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
 	need_mount_point
+	need_same_size
 	need_memory
 	need_disk
 	packages_install "${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" diffutils

@@ -77,6 +77,7 @@ alone() {
 		grep "/mnt/rmem is mounted already" "$out"
 		[ "$(pgrep -x rmemfs-server)" = "$server" ]
 		cmp /usr/include/some/header /mnt/rmem/mine
+		RMEMFS_QUICKSTART_MIB=64 refused "the server runs already with 48 MiB, not with 64"
 
 		"$quickstart" --stop
 		nothing_left
