@@ -593,9 +593,8 @@ static int look_at_stored(
 	if (err)
 		return err;
 	out->used = space_in_file(&v->space);
-	err = store_seek(m->store, STORE_DIRENT, STORE_KEY(0), &(struct store_key){0}, NULL);
-	out->has_files = !err || v->space.now.free != v->space.npages;
-	return err == -ENOENT ? 0 : err;
+	out->has_files |= v->space.now.free != v->space.npages;
+	return 0;
 }
 
 /* Makes it the only open volume, since sessions are sought by the open ones. */
@@ -606,6 +605,8 @@ static void look_at_export(struct meta *m, const struct meta_export *e, struct m
 
 	*out = (struct meta_look){0};
 	if (!err) {
+		out->has_files = !store_seek(
+			m->store, STORE_DIRENT, STORE_KEY(0), &(struct store_key){0}, NULL);
 		err = look_at_stored(m, v, e, out);
 		store_abort(m->store);
 	}

@@ -67,7 +67,6 @@ measure() {
 	at=${mount_of[$place]} before=$(cpu_of "${daemon[$place]}")
 	name=${name% *}
 	if [ "$2" = names ]; then
-		name=names
 		"${program[$place]}/mdbench" "$at/names" "$files" 4096 | awk '{ print "names-" $1, $3 }'
 	else
 		echo "${name// /-} $("$new/blocks" "$at/file" "$2" "$3" "$4" "$5")"

@@ -421,6 +421,11 @@ begin_on_disk_that_stands() {
 		[ "$status" -eq 78 ]
 		[[ $output == *"has files"*"start without --restore"* ]]
 	done
+	# They may be those of an export that is not served any more.
+	run rmemfs-server -c /dev/null --memory-dir "$memory" --export new:64MiB \
+		--listen "shm:$socket" --restore "$dir/image" --check-config
+	[ "$status" -eq 78 ]
+	[[ $output == *"has files"* ]]
 	start_server
 	mount_rmem
 	[ "$(cat "$mnt/a")" = a ]
