@@ -56,9 +56,9 @@ begin() {
 	mkdir "$work/$place/names"
 }
 
-# Nanoseconds of all its threads, ever.
+# Nanoseconds of all its threads, ever. (%d ends at 2^31 in some versions of awk.)
 cpu_of() {
-	cat /proc/"$1"/task/*/schedstat | awk '{ ns += $1 } END { printf "%d\n", ns }'
+	cat /proc/"$1"/task/*/schedstat | awk '{ ns += $1 } END { printf "%.0f\n", ns }'
 }
 
 # measure PLACE WORK...: "NAME SECONDS" lines, and the CPU that the daemon took.
