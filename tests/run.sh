@@ -390,7 +390,8 @@ stage_tsan() {
 # Valgrind finds what sanitizers do not: memory of the server that is used before it is set.
 stage_valgrind() {
 	local memcheck=(valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
-		"--errors-for-leak-kinds=definite,indirect,possible")
+		"--errors-for-leak-kinds=definite,indirect,possible"
+		"--suppressions=$root/tests/valgrind.supp")
 	build dev || return 0
 	RMEMFS_TEST_SMALL=1 RMEMFS_TEST_SERVER_UNDER=${memcheck[*]} \
 		run_bats valgrind tcp dev basic namespace faults
