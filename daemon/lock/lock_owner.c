@@ -8,7 +8,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
-#include "daemon/lock/lock_wait.h"
+#include "daemon/lock/locks.h"
 #include "daemon/file/inode.h"
 
 struct lock_owner {

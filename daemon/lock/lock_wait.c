@@ -51,11 +51,6 @@ void locks_fini(struct locks *locks)
 	pthread_mutex_destroy(&locks->lock);
 }
 
-uint64_t locks_number(struct locks *locks)
-{
-	return __atomic_add_fetch(&locks->number, 1, __ATOMIC_RELAXED);
-}
-
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static struct locks *locks_of(const struct lock_wait *w)

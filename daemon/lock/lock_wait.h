@@ -17,24 +17,16 @@
 #ifndef RMEMFS_DAEMON_LOCK_LOCK_WAIT_H
 #define RMEMFS_DAEMON_LOCK_LOCK_WAIT_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "daemon/lock/locks.h"
 
 struct io_thread;
 struct request;
 
-struct locks {
-	pthread_mutex_t lock;
-	struct list waits; /* struct lock_wait */
-	uint64_t number;   /* atomic: of the last wait, or owner */
-};
 void locks_init(struct locks *locks);
 void locks_fini(struct locks *locks);
-/* A number that the mount has not used before; not 0. */
-uint64_t locks_number(struct locks *locks);
 
 /* SETLKW: the request ends here, and its caller is answered later. */
 void lock_wait_begin(struct request *req);
