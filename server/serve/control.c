@@ -136,10 +136,18 @@ static void request_left(struct client_request *req)
 	dispatch_leave(req);
 }
 
+static void news_lost(struct client_session *session)
+{
+	recalls_untold(session);
+	meta_locks_untold(session->server->meta, session->stored.id);
+}
+
 const struct client_session_events control_events = {
+	.channel_fenced = client_session_lost_conn,
+	.process_gone = client_session_lost_process,
 	.request_left = request_left,
 	.deleted = recall_lost_session,
 	.ended = snapshot_lost_session,
 	.retry_attaches = attach_retry_waiting,
-	.news_lost = recalls_untold,
+	.news_lost = news_lost,
 };

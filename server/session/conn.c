@@ -11,8 +11,8 @@
 #include "common/base/log.h"
 #include "common/base/printable.h"
 #include "common/base/util.h"
+#include "server/session/client_session.h"
 #include "server/session/peers.h"
-#include "server/session/session.h"
 #include "server/session/turns.h"
 
 /* Peers can provoke these lines. Anybody may connect, but can't fill the log, nor use up the lines
@@ -268,7 +268,7 @@ static void lose_news(struct conn *c)
 {
 	if (!c->session)
 		return;
-	client_session_news_lost(c->session);
+	c->server->events->news_lost(c->session);
 	if (c->rung)
 		c->session->ring_wanted = c->server->rings_wanted = true;
 	c->rung = false;
@@ -343,7 +343,7 @@ static void conn_fenced(struct conn *c)
 		peers_forget(s, session->stored.id, channel_peer_pid(c->channel));
 	conn_delete(c);
 	if (session)
-		client_session_lost_conn(session, &lost);
+		s->events->channel_fenced(session, &lost);
 	s->events->retry_attaches(s);
 }
 
@@ -548,7 +548,7 @@ static void receive(struct conn *c, const struct event *event)
 	req->deadline_ms = 0;
 	hear(c);
 	if (c->session)
-		turns_add(req);
+		turns_add(c->session, req);
 	else
 		list_add_tail(&c->server->ready, &req->link);
 }

@@ -11,52 +11,11 @@
 #ifndef RMEMFS_SERVER_SESSION_CONN_H
 #define RMEMFS_SERVER_SESSION_CONN_H
 
-#include "server/namespace/execute.h"
 #include "server/namespace/kept_values.h"
+#include "server/session/client_request.h"
 #include "server/session/context.h"
 
 struct client_session;
-
-/* A request's place among those that wait for an inode. */
-struct contested;
-struct lease_place {
-	struct list link;
-	struct client_request *req;
-	struct contested *at;
-	uint8_t type;   /* the type that it wants */
-	uint8_t before; /* the types that earlier requests want: lease_bit() */
-	int64_t since_ms;
-};
-
-/* A RENAME concerns so many inodes: two directories, and the inodes at both names. */
-enum { LEASE_PLACES = 4 };
-
-struct lease_wait {
-	/* In the order of the inodes' numbers. The request waits for the last one. */
-	struct lease_place places[LEASE_PLACES];
-	unsigned n;
-	bool parked; /* it waits, and is not being run again */
-};
-
-struct client_request {
-	struct list link; /* in one of the server's lists; alone: free or being run */
-	struct conn *conn;
-	const void *msg; /* as received; NULL: free */
-	struct rpc_request rpc;
-	int64_t deadline_ms;    /* ATTACH */
-	int64_t parked_ms;      /* since when it finds no pages; 0: it was not run, or found some */
-	uint64_t asked;         /* the number of its ask for pages; 0: it has not asked others */
-	struct lease_wait wait; /* see recall.h */
-	/* While it runs. */
-	enum outcome outcome;
-	struct meta_wait wants;
-	bool lacks_pages; /* that others may give (page_recall.h), or reuse (page_reuse.h) */
-	uint64_t pinned;  /* the inode that its CREATE has pinned; 0: none */
-	int status;       /* of its answer; 0 for a stored answer, too */
-	const char *breach;
-	void *reply;
-	uint32_t reply_len;
-};
 
 enum conn_state {
 	CONN_OPENING,

@@ -54,8 +54,20 @@ struct port {
 	char name[160];          /* "tcp:127.0.0.1:7470" */
 };
 
-/* Events of sessions and channels, for the folders above. */
+/* A channel of the session that has been fenced. */
+struct lost_conn {
+	unsigned index;
+	bool hung_up;
+	bool process_gone; /* shm: its process has ended */
+	int64_t silent_ms; /* it was fenced because it was silent for so long, or 0 */
+};
+
+/* Events of channels, processes and sessions, for the parts above them. */
 struct client_session_events {
+	void (*channel_fenced)(struct client_session *session, const struct lost_conn *lost);
+	/* A process of an earlier run of the server does not have the memory of this session mapped
+	 * any more. */
+	void (*process_gone)(struct server *s, uint64_t session);
 	/* A request was answered, or dropped: it waits for nothing any more. */
 	void (*request_left)(struct client_request *req);
 	/* A session is about to be freed. */
@@ -65,7 +77,8 @@ struct client_session_events {
 	/* ATTACHes in server.waiting may go on: a session, channel or process has ended, or their
 	 * time is up. */
 	void (*retry_attaches)(struct server *s);
-	/* A channel of the session is lost, perhaps with replies to PINGs and their news. */
+	/* A channel of the session is lost, perhaps with replies to PINGs: the next ones have to
+	 * tell everything again. */
 	void (*news_lost)(struct client_session *session);
 };
 

@@ -12,7 +12,6 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/session/context.h"
-#include "server/session/session.h"
 
 enum { PEER_PATH_BYTES = 1300 };
 
@@ -167,7 +166,7 @@ static void peer_gone(struct server *s, struct peer *peer)
 
 	peers_forget(s, session, peer->pid);
 	peer_delete(peer);
-	client_session_lost_process(s, session);
+	s->events->process_gone(s, session);
 	s->events->retry_attaches(s);
 }
 
@@ -187,7 +186,7 @@ void peers_unmapped(struct server *s, uint64_t session, int pid)
 	if (!any)
 		return;
 	peers_forget(s, session, pid);
-	client_session_lost_process(s, session);
+	s->events->process_gone(s, session);
 }
 
 bool peers_left(const struct server *s, uint64_t session)

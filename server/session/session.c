@@ -412,12 +412,6 @@ void client_session_count(struct client_session *session, const struct rpc_count
 	rpc_counters_subtract(&session->counters, &session->before);
 }
 
-void client_session_news_lost(struct client_session *session)
-{
-	session->server->events->news_lost(session);
-	meta_locks_untold(session->server->meta, session->stored.id);
-}
-
 /* The answer still goes out; then every channel of the session is ended in order. */
 void client_session_bye(struct client_request *req)
 {

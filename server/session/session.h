@@ -10,59 +10,9 @@
 #ifndef RMEMFS_SERVER_SESSION_SESSION_H
 #define RMEMFS_SERVER_SESSION_SESSION_H
 
+#include "server/session/client_session.h"
 #include "server/session/conn.h"
-#include "server/base/retry.h"
 #include "server/session/context.h"
-
-/* Asks for pages that the session was granted and does not use (page_recall.h). */
-struct page_recall {
-	uint64_t asked;    /* the number of the ask that is not answered; 0: none */
-	int64_t since_ms;  /* when it was asked */
-	bool late;         /* requests do not wait for it any more */
-	bool none;         /* it said that it has none, and nothing of it was executed since */
-	unsigned nlacking; /* its GRANTs that wait for pages */
-};
-
-struct client_session {
-	struct list link; /* server.sessions */
-	struct server *server;
-	struct export *export;
-	struct meta_session stored;
-	struct list conns;   /* those that are not fenced yet */
-	struct list recalls; /* its leases that others want, see recall.h */
-	struct list turn;    /* server.turns, or alone */
-	struct list asked;   /* struct client_request: received, in the order of arrival */
-	unsigned nparked;    /* its requests that wait for pages, see dispatch.h */
-	uint64_t requests;   /* in slots, in this run of the server */
-	uint64_t attached;   /* a bit for each channel that was ever attached */
-	/* A bit for each channel that was attached in this run of the server and has not hung up
-	 * since. */
-	uint64_t live;
-	uint64_t serial;    /* of the connection that made it; 0: an earlier run's */
-	uint64_t *last_seq; /* [slots], in this run of the server */
-	int64_t heard_ms;   /* time of the last message, or when a channel was attached */
-	int64_t lost_ms;    /* when it lost its last conn */
-	/* How long that conn had been silent, if it was closed for that. */
-	int64_t silent_ms;
-	uint64_t frozen;   /* the snapshot for which it has ended its writes */
-	int64_t wanted_ms; /* when another client last found a lock of it in its way; 0: never */
-	int64_t looked_ms; /* when the server last checked whether a client waits for one */
-	struct page_recall spare;
-	bool restored;     /* of an earlier run of the server, and not resumed yet */
-	bool process_gone; /* shm: its process has ended */
-	bool said_bye;
-	bool clean;             /* it said BYE, and everything was committed */
-	bool fell_silent;       /* logged once, until a channel is attached again */
-	bool ending;            /* all channels are being fenced */
-	struct retry end_retry; /* while the store fails to take its end */
-	const char *why;        /* why it ends, for the log; NULL: logged already */
-	bool ring_wanted; /* a ring could not be sent, or was lost: sessions_tick() tries again */
-	bool locks_first; /* the last PING's reply had locks before recalls */
-	/* It comes from an earlier run of the server, and the client has not told its counters
-	 * yet. */
-	bool counted_before;
-	struct rpc_counters counters, before; /* of this run of the server; those of runs before */
-};
 
 /* Takes over what the store has from earlier runs. */
 int sessions_restore(struct server *s);
@@ -90,8 +40,6 @@ void client_session_count(struct client_session *session, const struct rpc_count
  * Nothing is lost: a ring that can't be sent, or that is lost with its channel, is sent as soon as
  * possible, on any channel. Any PING that comes first does as well. */
 void client_session_ring(struct client_session *session);
-/* A channel is lost, perhaps with replies to PINGs: the next ones tell everything again. */
-void client_session_news_lost(struct client_session *session);
 
 /* Whether nobody has heard of it for the lease time. On shm a process that lives may use its
  * mappings: then only its own BYE ends the session. */
@@ -135,15 +83,9 @@ uint64_t client_session_snapshot(const struct client_session *session, bool *fro
 
 /* Whether anything that it writes can still arrive. */
 bool client_session_reaches_memory(const struct client_session *session);
-/* A channel of the session that has been fenced. */
-struct lost_conn {
-	unsigned index;
-	bool hung_up;
-	bool process_gone; /* shm: its process has ended */
-	int64_t silent_ms; /* it was fenced because it was silent for so long, or 0 */
-};
+/* For client_session_events: a channel was fenced; a process does not have its memory mapped any
+ * more. */
 void client_session_lost_conn(struct client_session *session, const struct lost_conn *lost);
-/* A process of an earlier run of the server, which had the session's memory mapped, has ended. */
 void client_session_lost_process(struct server *s, uint64_t id);
 void client_session_retry_stalled(struct server *s);
 

@@ -1,17 +1,13 @@
 /* turns.c - see turns.h. */
 #include "server/session/turns.h"
 
-#include "server/session/session.h"
-
 bool turns_is_control(const struct client_request *req)
 {
 	return !rpc_op_info(req->rpc.op)->slotted || req->rpc.op == RPC_FROZEN;
 }
 
-void turns_add(struct client_request *req)
+void turns_add(struct client_session *session, struct client_request *req)
 {
-	struct client_session *session = req->conn->session;
-
 	list_add_tail(&session->asked, &req->link);
 	if (list_empty(&session->turn))
 		list_add_tail(&session->server->turns, &session->turn);

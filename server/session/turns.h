@@ -9,11 +9,11 @@
 #ifndef RMEMFS_SERVER_SESSION_TURNS_H
 #define RMEMFS_SERVER_SESSION_TURNS_H
 
-#include "server/session/conn.h"
-#include "server/session/context.h"
+#include "server/session/client_request.h"
+#include "server/session/client_session.h"
 
-/* The request came over an attached channel. */
-void turns_add(struct client_request *req);
+/* The request came over a channel of the session. */
+void turns_add(struct client_session *session, struct client_request *req);
 
 /* The next request that is, or is not, a control; it is in no list then. NULL: no session has such
  * a one next. Sessions whose next one is of the other kind keep their turn. */

@@ -283,7 +283,7 @@ static void recalls__of_many_are_told_of_by_turns(void **state)
 		assert_false(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
 		assert_in_range(tellings[i], 2, 3);
-	client_session_news_lost(session);
+	control_events.news_lost(session);
 	assert_true(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
 		client_request_drop(&waiting[i]);

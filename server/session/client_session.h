@@ -1,0 +1,63 @@
+/* client_session.h - the server's knowledge of one mounted client. session.h has what is done with
+ * it.
+ *
+ * OWNERSHIP  Sessions belong to server.sessions.
+ * THREADS    The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SESSION_CLIENT_SESSION_H
+#define RMEMFS_SERVER_SESSION_CLIENT_SESSION_H
+
+#include "server/base/retry.h"
+#include "server/session/context.h"
+
+/* Asks for pages that the session was granted and does not use (page_recall.h). */
+struct page_recall {
+	uint64_t asked;    /* the number of the ask that is not answered; 0: none */
+	int64_t since_ms;  /* when it was asked */
+	bool late;         /* requests do not wait for it any more */
+	bool none;         /* it said that it has none, and nothing of it was executed since */
+	unsigned nlacking; /* its GRANTs that wait for pages */
+};
+
+struct client_session {
+	struct list link; /* server.sessions */
+	struct server *server;
+	struct export *export;
+	struct meta_session stored;
+	struct list conns;   /* those that are not fenced yet */
+	struct list recalls; /* its leases that others want, see recall.h */
+	struct list turn;    /* server.turns, or alone */
+	struct list asked;   /* struct client_request: received, in the order of arrival */
+	unsigned nparked;    /* its requests that wait for pages, see dispatch.h */
+	uint64_t requests;   /* in slots, in this run of the server */
+	uint64_t attached;   /* a bit for each channel that was ever attached */
+	/* A bit for each channel that was attached in this run of the server and has not hung up
+	 * since. */
+	uint64_t live;
+	uint64_t serial;    /* of the connection that made it; 0: an earlier run's */
+	uint64_t *last_seq; /* [slots], in this run of the server */
+	int64_t heard_ms;   /* time of the last message, or when a channel was attached */
+	int64_t lost_ms;    /* when it lost its last conn */
+	/* How long that conn had been silent, if it was closed for that. */
+	int64_t silent_ms;
+	uint64_t frozen;   /* the snapshot for which it has ended its writes */
+	int64_t wanted_ms; /* when another client last found a lock of it in its way; 0: never */
+	int64_t looked_ms; /* when the server last checked whether a client waits for one */
+	struct page_recall spare;
+	bool restored;     /* of an earlier run of the server, and not resumed yet */
+	bool process_gone; /* shm: its process has ended */
+	bool said_bye;
+	bool clean;             /* it said BYE, and everything was committed */
+	bool fell_silent;       /* logged once, until a channel is attached again */
+	bool ending;            /* all channels are being fenced */
+	struct retry end_retry; /* while the store fails to take its end */
+	const char *why;        /* why it ends, for the log; NULL: logged already */
+	bool ring_wanted; /* a ring could not be sent, or was lost: sessions_tick() tries again */
+	bool locks_first; /* the last PING's reply had locks before recalls */
+	/* It comes from an earlier run of the server, and the client has not told its counters
+	 * yet. */
+	bool counted_before;
+	struct rpc_counters counters, before; /* of this run of the server; those of runs before */
+};
+
+#endif
