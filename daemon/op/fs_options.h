@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/remote/session.h"
+#include "daemon/remote/session_options.h"
 
 /* The files that use the kernel's page cache: cache_policy.h. */
 enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE };

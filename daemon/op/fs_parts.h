@@ -8,7 +8,7 @@
 #include "daemon/fuse/notifier.h"
 #include "daemon/fuse/port.h"
 #include "daemon/op/fs_options.h"
-#include "daemon/remote/session.h"
+#include "daemon/remote/remote.h"
 #include "daemon/request/io_thread.h"
 
 struct access_policy;

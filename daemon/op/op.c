@@ -5,7 +5,7 @@
 
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
-#include "daemon/remote/session.h"
+#include "daemon/remote/remote.h"
 
 struct op *op_of(struct request *req)
 {

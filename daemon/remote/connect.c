@@ -15,7 +15,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "common/base/clock.h"
@@ -31,34 +30,12 @@ enum {
 	SETTLED_MS = 1000,     /* after a channel that lasted so long the back-off starts anew */
 	ANSWER_MS = 5000,      /* for one answer of a server that is there */
 	PATIENCE = 4,          /* peer_timeouts for a PING, whatever else is heard */
-	LAST_ATTEMPT_MS = 500, /* the least time for the last attempt of session_connect() */
+	LAST_ATTEMPT_MS = 500, /* the least time for the last attempt of remote_connect() */
 	TELL_MS = 1000,        /* after so long a line says what it waits for */
 	LATE_MS = 200,         /* at most this counts between two ticks, which come every 100 ms */
 };
 
-/* The session's rights have changed since: we or the server replace the channel. */
-static bool has_old_keys(const struct remote *r)
-{
-	bool attached = r->state >= REMOTE_ATTACHING && r->state <= REMOTE_DROPPING;
-
-	return attached && r->keys != atomic_load(&r->session->keys);
-}
-
 /* ---- failures -------------------------------------------------------------------------------- */
-
-/* While session_connect() waits, the first failure that may not pass is its result. */
-__attribute__((format(printf, 3, 4))) static void connect_failed(
-	struct session *s, int err, const char *format, ...)
-{
-	va_list args;
-
-	if (!s->connecting || s->connect_error)
-		return;
-	va_start(args, format);
-	vsnprintf(s->connect_why, sizeof(s->connect_why), format, args);
-	va_end(args);
-	s->connect_error = err;
-}
 
 static void closed_why(const struct remote *r, int status, char *buf, size_t len)
 {
@@ -116,7 +93,7 @@ static const char *remedy(const struct session *s, int err)
 		   : "start rmemfs-server there, or check the address and port";
 }
 
-/* Returns the result of session_connect(), if no other attempt succeeds. */
+/* Returns the result of remote_connect(), if no other attempt succeeds. */
 static int explain_closed(const struct remote *r, int status, char *buf, size_t len)
 {
 	const struct session *s = r->session;
@@ -149,7 +126,7 @@ static int explain_closed(const struct remote *r, int status, char *buf, size_t 
 	return err;
 }
 
-/* While session_connect() waits: another attempt follows if there is time; else this ends it. */
+/* While remote_connect() waits: another attempt follows if there is time; else this ends it. */
 static void attempt_failed(const struct remote *r, int status)
 {
 	struct session *s = r->session;
@@ -160,25 +137,11 @@ static void attempt_failed(const struct remote *r, int status)
 		return;
 	err = explain_closed(r, status, why, sizeof(why));
 	if (!may_pass(status ? status : -ECONNRESET) || now_ms() >= s->connect_until_ms)
-		connect_failed(s, err, "%s", why);
+		session_connect_failed(s, err, "%s", why);
 	else if (s->may_be_here && pick_transport_socket_answers())
-		connect_failed(s, -ERESTART, "%s has opened its socket", s->server);
+		session_connect_failed(s, -ERESTART, "%s has opened its socket", s->server);
 	else
 		session_tell_waiting(s, why);
-}
-
-void connection_drop(struct remote *r, const char *format, ...)
-{
-	va_list args;
-
-	if (r->state == REMOTE_DROPPING || !r->ch)
-		return;
-	va_start(args, format);
-	vsnprintf(r->reason, sizeof(r->reason), format, args);
-	va_end(args);
-	connect_failed(r->session, -EPROTO, "%s: %s", r->session->server, r->reason);
-	r->state = REMOTE_DROPPING;
-	r->missed |= !has_old_keys(r);
 }
 
 /* A channel that was ready for a while is replaced at once, any other after a pause. */
@@ -231,7 +194,7 @@ static void channel_remove(struct remote *r)
 {
 	if (!r->ch)
 		return;
-	remote_counters_keep(r);
+	remote_channel_keep_counters(r);
 	if (says_that_it_lives(r))
 		channel_disconnect(r->ch);
 	channel_delete(r->ch);
@@ -245,7 +208,7 @@ static void channel_remove(struct remote *r)
 /* The channel is gone, or not wanted any more. */
 static void channel_lost(struct remote *r, const char *why, int64_t now)
 {
-	if (!has_old_keys(r)) {
+	if (!remote_channel_has_old_keys(r)) {
 		report_loss(r, why);
 		r->missed = true;
 	}
@@ -273,7 +236,7 @@ void connection_end(struct remote *r)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-/* The time that session_connect() has left, but enough for a server that answers. */
+/* The time that remote_connect() has left, but enough for a server that answers. */
 static int64_t connect_deadline(const struct session *s, int64_t now)
 {
 	if (!s->connecting)
@@ -305,10 +268,10 @@ static void connect_begin(struct remote *r, int64_t now)
 /* Sends a message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
 static int connect_ask(struct remote *r, const struct rpc_request *req)
 {
-	int err = remote_send(r, req);
+	int err = remote_channel_send(r, req);
 
 	if (err && err != -ENOTCONN && err != -EAGAIN)
-		connection_drop(
+		remote_channel_drop(
 			r, "%s can't be sent: %s", rpc_op_info(req->op)->name, errno_text(err));
 	return err;
 }
@@ -369,7 +332,7 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		}
 		lingering_explain(why, lingering);
 	}
-	connect_failed(s, rep->status, "%s: %s%s", s->server, why, lingering);
+	session_connect_failed(s, rep->status, "%s: %s%s", s->server, why, lingering);
 	if (s->id && rep->status == -EROFS)
 		session_may_not_write(s, r->keys, why);
 	else if (s->id && s->sharing && rep->status == -EIDRM)
@@ -378,7 +341,7 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		session_lose(s, why);
 	else if ((s->id || s->ended_id) && rep->status == -ESTALE)
 		session_lose(s, why);
-	connection_drop(r, "refused: %s", why);
+	remote_channel_drop(r, "refused: %s", why);
 }
 
 static void attach_answered(struct remote *r, const struct rpc_reply *rep)
@@ -393,14 +356,14 @@ static void attach_answered(struct remote *r, const struct rpc_reply *rep)
 	}
 	err = slots_set(r, attach->nslots, attach->nreserved);
 	if (err) {
-		connection_drop(r, "%u slots, %u reserved, are not what we can use", attach->nslots,
-			attach->nreserved);
+		remote_channel_drop(r, "%u slots, %u reserved, are not what we can use",
+			attach->nslots, attach->nreserved);
 		return;
 	}
 	err = session_attached(r->session, attach, channel_limits(r->ch), why, sizeof(why));
 	if (err) {
-		connect_failed(r->session, err, "%s: %s", r->session->server, why);
-		connection_drop(r, "%s", why);
+		session_connect_failed(r->session, err, "%s: %s", r->session->server, why);
+		remote_channel_drop(r, "%s", why);
 		return;
 	}
 	r->server = attach->incarnation;
@@ -418,7 +381,7 @@ static void channel_ready(struct remote *r)
 	r->missed = false;
 	r->ready_ms = r->next_ping_ms = now;
 	r->mute_ms = r->unanswered_ms = 0;
-	atomic_store(&r->keys_ready, r->keys);
+	atomic_store(&r->session->threads[r->thread->index].keys_ready, r->keys);
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
@@ -469,7 +432,7 @@ static void regions_answered(struct remote *r, const struct rpc_reply *rep)
 	if (err == -ENOTCONN)
 		return;
 	if (err)
-		connection_drop(r, "no use of the region table: %s", errno_text(err));
+		remote_channel_drop(r, "no use of the region table: %s", errno_text(err));
 	else if (r->next_region < rep->regions.nregions)
 		fetch_regions(r);
 	else
@@ -504,7 +467,7 @@ static void ping_if_rung(struct remote *r)
 static void ready_tick(struct remote *r, int64_t now)
 {
 	if (is_silent(r))
-		connection_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
+		remote_channel_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
 	else if (!r->ping_ns && (r->rung || now >= r->next_ping_ms))
 		ping(r, now);
 }
@@ -523,7 +486,7 @@ static bool are_recalls(const struct rpc_tail *tail)
 static void connect_take_news(struct remote *r, const struct rpc_ping_reply *ping)
 {
 	if (!are_recalls(&ping->tail)) {
-		connection_drop(r, "malformed recalls of %u bytes", ping->tail.len);
+		remote_channel_drop(r, "malformed recalls of %u bytes", ping->tail.len);
 		return;
 	}
 	/* A mount that shares nothing has nothing to give back. */
@@ -540,7 +503,7 @@ static void connect_take_news(struct remote *r, const struct rpc_ping_reply *pin
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 {
 	if (rep->status || !rep->seq || rep->seq > r->npings) {
-		connection_drop(r, "unexpected answer to a ping: %s", errno_text(rep->status));
+		remote_channel_drop(r, "unexpected answer to a ping: %s", errno_text(rep->status));
 		return;
 	}
 	if (r->ping_ns && rep->seq == r->npings) {
@@ -574,7 +537,7 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep)
 	else if (rep->op == RPC_BYE && r->bye_sent)
 		r->stopped = true;
 	else if (rep->op != RPC_CANCEL || !slots_cancelled(r))
-		connection_drop(r, "unexpected reply to %s", rpc_op_info(rep->op)->name);
+		remote_channel_drop(r, "unexpected reply to %s", rpc_op_info(rep->op)->name);
 }
 
 void connection_rung(struct remote *r)
@@ -620,12 +583,12 @@ static void step_timed_out(struct remote *r, int64_t now)
 	struct session *s = r->session;
 
 	if (r->state == REMOTE_CONNECTING)
-		connect_failed(s, -ETIMEDOUT,
+		session_connect_failed(s, -ETIMEDOUT,
 			"no answer from %s within %u s: check the machine, its network and "
 			"firewalls",
 			s->server, (s->connect_timeout_ms + 999) / 1000);
 	else
-		connect_failed(s, -ETIMEDOUT,
+		session_connect_failed(s, -ETIMEDOUT,
 			"%s is connected but does not answer: see the server's "
 			"log",
 			s->server);
@@ -660,7 +623,7 @@ static void measure_silence(struct remote *r, int64_t now)
 void connection_tick(struct remote *r, int64_t now)
 {
 	measure_silence(r, now);
-	if (has_old_keys(r))
+	if (remote_channel_has_old_keys(r))
 		channel_lost(r, "the session's keys have changed", now);
 	switch (r->state) {
 	case REMOTE_DOWN:

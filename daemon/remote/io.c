@@ -102,7 +102,7 @@ static void call_refuse(struct remote *r, struct io_call *call, int err)
 
 static void queue_pump(struct remote *r, struct io_queue *q)
 {
-	while (!list_empty(&q->waiting) && !remote_away(r)) {
+	while (!list_empty(&q->waiting) && !remote_channel_is_away(r)) {
 		struct io_call *call = list_entry(q->waiting.next, struct io_call, link);
 		uint32_t n = batch_size(r, call);
 		int err = n ? batch_post(r, call, n) : -EAGAIN;
@@ -159,7 +159,7 @@ bool io_maps(const struct io_thread *thread)
 {
 	const struct remote *r = thread->remote;
 
-	return r->state == REMOTE_READY && !remote_away(r) &&
+	return r->state == REMOTE_READY && !remote_channel_is_away(r) &&
 	       transport_maps_regions(session_transport(r->session));
 }
 
@@ -233,7 +233,7 @@ void transfers_done(struct remote *r, const struct event *ev)
 	if (ev->status) {
 		r->nfailed += nworks;
 		call_failed(r, call, ev->status);
-		connection_drop(r, "a transfer ended in error: %s", errno_text(ev->status));
+		remote_channel_drop(r, "a transfer ended in error: %s", errno_text(ev->status));
 	} else if (call->nbatches == 0) {
 		call->piped = ev->piped;
 		call_settle(r, call);

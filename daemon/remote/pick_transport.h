@@ -11,7 +11,7 @@
 #ifndef RMEMFS_DAEMON_REMOTE_PICK_TRANSPORT_H
 #define RMEMFS_DAEMON_REMOTE_PICK_TRANSPORT_H
 
-#include "daemon/remote/session.h"
+#include "daemon/remote/session_options.h"
 
 /* Opens the transport. -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host.
  * -EAGAIN: no name server can tell the address at the moment. -ENODEV: transport=verbs without a

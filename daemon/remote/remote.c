@@ -1,6 +1,8 @@
 /* remote.c - the frame of a thread's end of the session: it hands events and ticks to the parts. */
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -13,7 +15,7 @@ int remote_init(struct io_thread *thread, struct session *s)
 	struct remote *r = calloc(1, sizeof(*r));
 	int err;
 
-	assert(thread->index < s->nchannels && !s->remotes[thread->index]);
+	assert(thread->index < s->nchannels && !thread->remote);
 	if (!r)
 		return -ENOMEM;
 	err = evq_new(s->transport, &thread->evq);
@@ -25,7 +27,6 @@ int remote_init(struct io_thread *thread, struct session *s)
 	r->session = s;
 	slots_init(r);
 	transfers_init(r);
-	s->remotes[thread->index] = r;
 	atomic_fetch_add(&s->nrunning, 1);
 	thread->remote = r;
 	return 0;
@@ -39,7 +40,6 @@ void remote_fini(struct io_thread *thread)
 		return;
 	channel_delete(r->ch);
 	evq_delete(thread->evq);
-	r->session->remotes[thread->index] = NULL;
 	thread->remote = NULL;
 	thread->evq = NULL;
 	free(r);
@@ -67,38 +67,12 @@ void remote_begin_anew(struct io_thread *thread)
 	slots_begin_anew(thread->remote);
 }
 
-bool remote_away(const struct remote *r)
-{
-	const struct session *s = r->session;
-
-	return s->soft_ms && r->mute_ms >= s->soft_ms && !session_lost(s);
-}
-
 bool remote_gives_up(const struct io_thread *thread)
 {
-	return remote_away(thread->remote);
+	return remote_channel_is_away(thread->remote);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
-
-int remote_send(struct remote *r, const struct rpc_request *req)
-{
-	void *buf = channel_send_buffer(r->ch);
-	size_t len;
-	int err;
-
-	if (!buf)
-		return -EAGAIN;
-	err = rpc_request_encode(req, buf, channel_limits(r->ch)->msg_bytes, &len);
-	if (err) {
-		channel_send_cancel(r->ch, buf);
-		return err;
-	}
-	err = channel_send(r->ch, buf, (uint32_t)len, 0, 0);
-	if (!err)
-		r->coded_bytes += len;
-	return err;
-}
 
 static void message_deliver(struct remote *r, const struct rpc_reply *rep)
 {
@@ -117,7 +91,7 @@ static void message_event(struct remote *r, const struct event *ev)
 	if (ev->has_imm && ev->imm == RPC_RING && !ev->len) {
 		connection_rung(r);
 	} else if (ev->has_imm || rpc_reply_decode(&rep, ev->data, ev->len) != 0) {
-		connection_drop(r, "malformed message of %u bytes", ev->len);
+		remote_channel_drop(r, "malformed message of %u bytes", ev->len);
 	} else {
 		r->coded_bytes += ev->len;
 		message_deliver(r, &rep);
@@ -180,7 +154,7 @@ void remote_tick(struct io_thread *thread, int64_t now)
 		slots_tick(r);
 		transfers_tick(r);
 	}
-	remote_counters_publish(r);
+	remote_channel_publish_counters(r);
 	if (r->stopping && !r->stopped)
 		stop_tick(r, now);
 }
@@ -191,7 +165,7 @@ void remote_stop(struct io_thread *thread, unsigned limit_ms)
 
 	if (r->stopping)
 		return;
-	remote_counters_publish(r);
+	remote_channel_publish_counters(r);
 	r->stopping = true;
 	r->stop_ms = now_ms() + limit_ms;
 	r->last = atomic_fetch_sub(&r->session->nrunning, 1) == 1;
@@ -206,51 +180,55 @@ bool remote_stopped(const struct io_thread *thread)
 	return thread->remote->stopped;
 }
 
-/* ---- counters -------------------------------------------------------------------------------- */
+/* ---- before the threads run ------------------------------------------------------------------ */
 
-static void counters_sum(struct channel_counters *sum, const struct channel_counters *c)
+enum { CONNECT_POLL_MS = 20 };
+
+/* One turn of the loop that an I/O thread runs later. */
+static int connect_turn(struct io_thread *thread)
 {
-	sum->reads += c->reads;
-	sum->writes += c->writes;
-	sum->read_bytes += c->read_bytes;
-	sum->write_bytes += c->write_bytes;
-	sum->send_bytes += c->send_bytes;
-	sum->recv_bytes += c->recv_bytes;
+	struct event events[16];
+	int n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
+
+	if (n == 0) {
+		struct pollfd pfd = {.fd = evq_fd(thread->evq), .events = POLLIN};
+		int err = evq_arm(thread->evq);
+
+		if (err)
+			return err;
+		n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
+		if (n == 0)
+			poll(&pfd, 1, CONNECT_POLL_MS);
+	}
+	for (int i = 0; i < n; i++)
+		remote_event(thread, &events[i]);
+	remote_tick(thread, now_ms());
+	return n < 0 ? n : 0;
 }
 
-void remote_counters_keep(struct remote *r)
+int remote_connect(struct io_thread *thread, char *why, size_t whylen)
 {
-	counters_sum(&r->past, channel_counters(r->ch));
+	struct session *s = thread->remote->session;
+	int err = 0;
+
+	if (!s->connect_until_ms)
+		s->connect_until_ms = now_ms() + s->connect_timeout_ms;
+	s->connecting = true;
+	while (!err && !s->connect_error && !remote_connected(thread))
+		err = connect_turn(thread);
+	s->connecting = false;
+	if (s->connect_error) {
+		snprintf(why, whylen, "%s", s->connect_why);
+		return s->connect_error;
+	}
+	if (err)
+		snprintf(why, whylen, "%s: %s", s->server, errno_text(err));
+	return err;
 }
 
-static void publish(_Atomic uint64_t *counter, uint64_t value)
+void remote_await_stop(struct io_thread *thread)
 {
-	atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-
-/* File data travels one-sided only. The codec refuses bytes that it does not know. So bytes of
- * messages that it has not accounted for would be file data. */
-void remote_counters_publish(struct remote *r)
-{
-	struct channel_counters sum = r->past;
-
-	if (r->ch)
-		counters_sum(&sum, channel_counters(r->ch));
-	publish(&r->counters.reads, sum.reads);
-	publish(&r->counters.writes, sum.writes);
-	publish(&r->counters.read_bytes, sum.read_bytes);
-	publish(&r->counters.write_bytes, sum.write_bytes);
-	publish(&r->counters.rpcs, r->nrpcs);
-	publish(&r->counters.rpc_data_bytes, sum.send_bytes + sum.recv_bytes - r->coded_bytes);
-}
-
-void remote_counters_add(struct remote *r, struct rpc_counters *totals)
-{
-	totals->reads += atomic_load_explicit(&r->counters.reads, memory_order_relaxed);
-	totals->writes += atomic_load_explicit(&r->counters.writes, memory_order_relaxed);
-	totals->read_bytes += atomic_load_explicit(&r->counters.read_bytes, memory_order_relaxed);
-	totals->write_bytes += atomic_load_explicit(&r->counters.write_bytes, memory_order_relaxed);
-	totals->rpcs += atomic_load_explicit(&r->counters.rpcs, memory_order_relaxed);
-	totals->rpc_data_bytes +=
-		atomic_load_explicit(&r->counters.rpc_data_bytes, memory_order_relaxed);
+	while (!remote_stopped(thread))
+		if (connect_turn(thread) != 0)
+			return;
 }

@@ -10,10 +10,23 @@
  *   If the server no longer knows the session, it is lost: every call ends with -ESTALE from then
  *   on.
  *
+ * The I/O threads drive their ends so:
+ *
+ *     remote_init       for each thread, before it runs: its event queue, no channel yet
+ *     remote_connect    blocks, in the place of thread 0, until its channel is attached
+ *     remote_await_stop ends it again, if the threads are not to run
+ *     remote_event      each event of the thread's queue
+ *     remote_tick       about every 100 ms: connects, pings, gives up; the first one of a thread
+ *                       connects its channel
+ *     session_has_ended the server has taken the session away: session.h
+ *     remote_stop       the thread has no calls any more; the last thread to say so sends BYE
+ *     remote_stopped    whether the thread may end
+ *     remote_fini, then session_delete
+ *
  * OWNERSHIP  Calls are embedded in the caller's struct, which lives until done() is called. All
  *            that a request names (names, tails, works, SGEs, data) stays as it is until then.
- * THREADS    Everything belongs to the I/O thread. The session's shared facts (id, server's time,
- *            lease) are read by all threads and have a lock of their own in session.c.
+ * THREADS    Everything belongs to the I/O thread. remote_init, remote_connect and remote_fini
+ * while no other thread uses the session.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_REMOTE_H
 #define RMEMFS_DAEMON_REMOTE_REMOTE_H
@@ -24,6 +37,7 @@
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
 #include "common/transport/transport.h"
+#include "daemon/remote/session.h"
 #include "daemon/request/io_thread.h"
 
 struct rpc_call {
@@ -86,10 +100,7 @@ void *io_mapped(
 /* Counts bytes that were read or written there. */
 void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes);
 
-/* The most that one work may hold; settled when the session connects and kept over reconnects. */
-struct io_limits {
-	uint32_t max_sge_read, max_sge_write, max_work_bytes;
-};
+/* The most that one work may hold. */
 const struct io_limits *io_limits(const struct io_thread *thread);
 
 /* Whether the server answers now: false before the first connection and from a loss to the
@@ -108,37 +119,39 @@ bool remote_disconnected(const struct io_thread *thread);
  * us no more is not away: false once the session is lost. */
 bool remote_gives_up(const struct io_thread *thread);
 
-/* ---- the session, for all threads (session.c) ------------------------------------------------ */
+/* ---- how a thread drives its end ------------------------------------------------------------- */
 
-struct session;
-struct session_info {
-	uint64_t npages; /* of the export, which may have grown or shrunk since */
-	uint32_t lease_ms;
-	struct attr root;
-};
-const struct session_info *session_info(const struct session *s);
-/* The server's clock now, ns: ours and the offset learned from its replies. */
-int64_t session_time(const struct session *s);
-/* How long the kernel may keep the facts that this session knows, in ms: the rest of the lease,
- * which counts from when its renewal was sent. 0 while nothing renews it. */
-uint32_t session_ttl_ms(const struct session *s);
-/* The whole lease time, which counts from when the server was heard. */
-uint32_t session_lease_ms(const struct session *s);
-/* How many leases this client may keep. */
-uint32_t session_lease_limit(const struct session *s);
-/* 0: the export has no quotas; else the server's incarnation, which changes when the limits may
- * have. */
-uint64_t session_quotas(const struct session *s);
-bool session_lost(const struct session *s);
-/* The export's regions, as the latest connection has found them. */
-uint32_t session_nregions(const struct session *s);
-uint64_t session_region_pages(const struct session *s);
+/* Sets thread->evq and thread->remote. */
+int remote_init(struct io_thread *thread, struct session *s);
+/* Forgets calls that are still under way: done() is not called, and nothing touches their memory
+ * any more. */
+void remote_fini(struct io_thread *thread);
 
-/* The server's snapshot on its way: its pages are to be asked for before they are written. And the
- * snapshot that waits until this client has ended its writes. 0: none. */
-uint64_t session_snapshot(const struct session *s);
-uint64_t session_freezing(const struct session *s);
-/* FROZEN was answered: the snapshot does not wait any more. */
-void session_thaw(struct session *s, uint64_t snapshot);
+/* Connects thread 0's channel and makes the session. For connect_timeout_ms it tries again if there
+ * is no server yet, or one that has no time, and logs what it waits for. On failure the remotes can
+ * only be ended. -ECONNREFUSED (also without a socket), -ECONNRESET, -ENETUNREACH, -ETIMEDOUT: no
+ * server there, still after that time. -EPROTO: another version, or no rmemfs server. -ENOENT: no
+ * such export. -EACCES: we may not connect. -EBUSY: others are in the way, still after the time
+ * allowed. -EUSERS: too many share it. -ERESTART: this machine's server has opened its socket
+ * meanwhile, so a new session would take another transport. */
+int remote_connect(struct io_thread *thread, char *why, size_t whylen);
+
+/* Instead of running the threads: returns when `thread` has stopped. The caller has called
+ * remote_stop() for all threads, for this one last. */
+void remote_await_stop(struct io_thread *thread);
+
+void remote_event(struct io_thread *thread, const struct event *ev);
+void remote_tick(struct io_thread *thread, int64_t now);
+
+/* Ends the thread's part. The last thread to call this sends BYE, as soon as its channel is ready.
+ * It has stopped when the answer is there or limit_ms have passed. */
+void remote_stop(struct io_thread *thread, unsigned limit_ms);
+bool remote_stopped(const struct io_thread *thread);
+
+/* No call is on its way or waits, and the channel is deleted. */
+bool remote_is_idle(const struct io_thread *thread);
+/* For an idle thread of a session that has ended: its next request is the first of another
+ * session. */
+void remote_begin_anew(struct io_thread *thread);
 
 #endif

@@ -1,23 +1,24 @@
 /* remote_private.h - the parts of a thread's end of the session, and what they ask of each other.
  *
- *     remote.c    the frame: set-up, events and ticks handed to the parts, counters, stop
- *     connect.c   the channel's life: connect, attach, fetch keys, ping, drop, back-off
- *     rpc.c       slots, sequence numbers, replay
- *     io.c        batches within the channel's depth, repetition
+ *     remote.c          the frame: set-up, events and ticks handed to the parts, stop
+ *     connect.c         the channel's life: connect, attach, fetch keys, ping, drop, back-off
+ *     rpc.c             slots, sequence numbers, replay
+ *     io.c              batches within the channel's depth, repetition
+ *     remote_channel.c  what the others do with the channel: send, give it up, count
  *
- * THREADS    All of it belongs to the I/O thread, except struct remote_counters.
+ * Each calls only those below it; rpc.c and io.c do not call each other.
+ *
+ * THREADS    All of it belongs to the I/O thread.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_REMOTE_PRIVATE_H
 #define RMEMFS_DAEMON_REMOTE_REMOTE_PRIVATE_H
 
 #include <stdatomic.h>
 
+#include "daemon/remote/remote.h"
 #include "daemon/remote/session_private.h"
 
 enum {
-	SLOTS_MAX = 64,
-	/* Messages outside the slots: one PING, one CANCEL, and ATTACH, REGIONS or BYE. */
-	UNSLOTTED_MAX = 3,
 	/* Slots of a sharing mount's channel that are only for calls that others may wait for. */
 	SLOTS_NESTED = 5,
 	/* Of these, the slots for calls that may wait themselves: for pages, and for a second
@@ -58,11 +59,6 @@ struct io_queue {
 	uint32_t nworks;     /* outstanding */
 };
 
-/* Totals for PING, which another thread may send. */
-struct remote_counters {
-	_Atomic uint64_t reads, writes, read_bytes, write_bytes, rpcs, rpc_data_bytes;
-};
-
 struct remote {
 	struct io_thread *thread;
 	struct session *session;
@@ -92,8 +88,6 @@ struct remote {
 	int64_t ticked_ms;
 	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
 	unsigned keys;                  /* session.keys when ATTACH was sent */
-	atomic_uint keys_ready;         /* keys of the last channel that was ready; for all
-					 * threads */
 
 	/* Stop. */
 	bool stopping, stopped;
@@ -123,20 +117,7 @@ struct remote {
 	struct channel_counters past;
 	uint64_t nrpcs;
 	uint64_t coded_bytes; /* of messages that the codec made or understood to the last byte */
-	struct remote_counters counters;
 };
-
-/* ---- remote.c -------------------------------------------------------------------------------- */
-
-/* Codes and sends a request. -EAGAIN: no send buffer now. -EPROTO, -EMSGSIZE: it can't be coded. */
-int remote_send(struct remote *r, const struct rpc_request *req);
-/* Adds the counters of the channel that is about to be deleted to the past ones. */
-void remote_counters_keep(struct remote *r);
-void remote_counters_publish(struct remote *r);
-void remote_counters_add(struct remote *r, struct rpc_counters *totals);
-/* A soft mount's server has been away for so long that calls are taken back. None is sent before it
- * has given a sign of life. False when the session is lost: then calls end with -ESTALE. */
-bool remote_away(const struct remote *r);
 
 /* ---- connect.c ---------------------------------------------------------------------------------
  */
@@ -147,10 +128,6 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep);
 /* The server's RPC_RING. */
 void connection_rung(struct remote *r);
 void connection_tick(struct remote *r, int64_t now);
-/* Gives the channel up, and logs why; nothing is sent on it any more. A later tick or event deletes
- * it, since events of it may be in the caller's hands. */
-void connection_drop(struct remote *r, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
 /* Deletes the channel; another one is connected as soon as possible. */
 void connection_take_down(struct remote *r, int64_t now);
 /* Ends the channel without a successor. */
@@ -188,5 +165,23 @@ void transfers_channel_lost(struct remote *r);
 void transfers_tick(struct remote *r);
 void transfers_fail_all(struct remote *r);
 bool transfers_are_idle(const struct remote *r);
+
+/* ---- remote_channel.c ------------------------------------------------------------------------ */
+
+/* Codes and sends a request. -EAGAIN: no send buffer now. -EPROTO, -EMSGSIZE: it can't be coded. */
+int remote_channel_send(struct remote *r, const struct rpc_request *req);
+/* Gives the channel up, and keeps why for the log; nothing is sent on it any more. A later tick or
+ * event deletes it, since events of it may be in the caller's hands. */
+void remote_channel_drop(struct remote *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The session's rights have changed since: we or the server replace the channel. */
+bool remote_channel_has_old_keys(const struct remote *r);
+/* A soft mount's server has been away for so long that calls are taken back. None is sent before it
+ * has given a sign of life. False when the session is lost: then calls end with -ESTALE. */
+bool remote_channel_is_away(const struct remote *r);
+/* Counts what the channel did, which is about to be deleted. */
+void remote_channel_keep_counters(struct remote *r);
+/* Tells the session the counts of this thread. */
+void remote_channel_publish_counters(struct remote *r);
 
 #endif

@@ -168,7 +168,7 @@ static bool slots_send_unsent(struct remote *r)
 {
 	while (r->unsent_slots) {
 		unsigned i = (unsigned)__builtin_ctzll(r->unsent_slots);
-		int err = remote_send(r, &r->slots[i].call->req);
+		int err = remote_channel_send(r, &r->slots[i].call->req);
 
 		if (err == -EPROTO || err == -EMSGSIZE) {
 			slot_refuse(r, i, err);
@@ -200,7 +200,7 @@ void slots_pump(struct remote *r)
 {
 	uint64_t reserved = reserved_mask(r);
 
-	if (r->state != REMOTE_READY || remote_away(r) || !slots_send_unsent(r))
+	if (r->state != REMOTE_READY || remote_channel_is_away(r) || !slots_send_unsent(r))
 		return;
 	if (!slots_fill_from(r, &r->rpc_waiting_reserved, reserved) ||
 		!slots_fill_from(r, &r->rpc_waiting_reserved, ~reserved))
@@ -253,7 +253,7 @@ static void cancel_next(struct remote *r)
 		return;
 	req.cancel.slot = r->slots[i].call->req.slot;
 	req.cancel.seq = r->slots[i].seq;
-	if (remote_send(r, &req) != 0)
+	if (remote_channel_send(r, &req) != 0)
 		return;
 	r->cancel_slots &= ~((uint64_t)1 << i);
 	r->cancelling = true;
@@ -299,8 +299,8 @@ void slots_reply(struct remote *r, const struct rpc_reply *rep)
 
 	if (!call || (r->unsent_slots >> i & 1) || rep->seq != call->req.seq ||
 		rep->op != call->req.op) {
-		connection_drop(r, "unexpected reply to %s in slot %u", rpc_op_info(rep->op)->name,
-			rep->slot);
+		remote_channel_drop(r, "unexpected reply to %s in slot %u",
+			rpc_op_info(rep->op)->name, rep->slot);
 		return;
 	}
 	slot_release(r, i);

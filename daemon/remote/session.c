@@ -2,7 +2,7 @@
  * long, and what is logged of it. connect.c makes the connections. */
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "common/base/clock.h"
@@ -10,13 +10,11 @@
 #include "common/base/util.h"
 #include "daemon/remote/pick_transport.h"
 #include "daemon/remote/client_id.h"
-#include "daemon/remote/remote_private.h"
 #include "daemon/remote/session_private.h"
 
 enum {
 	COMPLAIN_MS = 30000, /* between two log lines about one loss */
 	CLOCK_DRIFT_PPM = 100,
-	CONNECT_POLL_MS = 20,
 	BRIEF_WAIT_MS = 300, /* waits so long for an export in use before a line is logged */
 	LOOK_AGAIN_MS = 1000,
 	PING_MAX_MS = 1000,
@@ -111,54 +109,6 @@ const char *session_server(const struct session *s)
 	return s->server;
 }
 
-/* One turn of the loop that an I/O thread runs later. */
-static int connect_turn(struct io_thread *thread)
-{
-	struct event events[16];
-	int n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
-
-	if (n == 0) {
-		struct pollfd pfd = {.fd = evq_fd(thread->evq), .events = POLLIN};
-		int err = evq_arm(thread->evq);
-
-		if (err)
-			return err;
-		n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
-		if (n == 0)
-			poll(&pfd, 1, CONNECT_POLL_MS);
-	}
-	for (int i = 0; i < n; i++)
-		remote_event(thread, &events[i]);
-	remote_tick(thread, now_ms());
-	return n < 0 ? n : 0;
-}
-
-int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen)
-{
-	int err = 0;
-
-	if (!s->connect_until_ms)
-		s->connect_until_ms = now_ms() + s->connect_timeout_ms;
-	s->connecting = true;
-	while (!err && !s->connect_error && !remote_connected(thread))
-		err = connect_turn(thread);
-	s->connecting = false;
-	if (s->connect_error) {
-		snprintf(why, whylen, "%s", s->connect_why);
-		return s->connect_error;
-	}
-	if (err)
-		snprintf(why, whylen, "%s: %s", s->server, errno_text(err));
-	return err;
-}
-
-void session_disconnect(struct session *s, struct io_thread *thread)
-{
-	while (!remote_stopped(thread))
-		if (connect_turn(thread) != 0)
-			return;
-}
-
 /* ---- ATTACH ---------------------------------------------------------------------------------- */
 
 static struct rpc_str text(const char *s)
@@ -243,7 +193,7 @@ bool session_has_keys(const struct session *s)
 	unsigned keys = atomic_load(&s->keys);
 
 	for (unsigned i = 0; i < s->nchannels; i++)
-		if (atomic_load(&s->remotes[i]->keys_ready) != keys)
+		if (atomic_load(&s->threads[i].keys_ready) != keys)
 			return false;
 	return true;
 }
@@ -423,12 +373,24 @@ bool session_has_ended(const struct session *s)
 	return atomic_load_explicit(&s->ended, memory_order_acquire);
 }
 
+static uint64_t count_of(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 static void count_all(const struct session *s, struct rpc_counters *sum)
 {
 	*sum = (struct rpc_counters){0};
-	for (unsigned i = 0; i < s->nchannels; i++)
-		if (s->remotes[i])
-			remote_counters_add(s->remotes[i], sum);
+	for (unsigned i = 0; i < s->nchannels; i++) {
+		const struct session_thread *t = &s->threads[i];
+
+		sum->reads += count_of(&t->reads);
+		sum->writes += count_of(&t->writes);
+		sum->read_bytes += count_of(&t->read_bytes);
+		sum->write_bytes += count_of(&t->write_bytes);
+		sum->rpcs += count_of(&t->rpcs);
+		sum->rpc_data_bytes += count_of(&t->rpc_data_bytes);
+	}
 }
 
 void session_begin_anew(struct session *s)
@@ -502,6 +464,18 @@ void session_lose(struct session *s, const char *why)
 		log_error("server %s: session lost: %s; every operation fails now, unmount and "
 			  "mount again",
 			s->server, why);
+}
+
+void session_connect_failed(struct session *s, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (!s->connecting || s->connect_error)
+		return;
+	va_start(args, format);
+	vsnprintf(s->connect_why, sizeof(s->connect_why), format, args);
+	va_end(args);
+	s->connect_error = err;
 }
 
 void session_tell_waiting(struct session *s, const char *why)

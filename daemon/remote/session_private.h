@@ -1,6 +1,6 @@
 /* session_private.h - what session.c shares with the threads' ends of the session.
  *
- * THREADS    session_connect()'s thread writes the facts settled by the first ATTACH before the
+ * THREADS    remote_connect()'s thread writes the facts settled by the first ATTACH before the
  *            others run. The atomics and the fields under the lock change at any time. The lock is
  *            held for a few assignments and log lines, never on the data path.
  */
@@ -14,8 +14,22 @@
 #include "daemon/remote/lingering.h"
 #include "daemon/remote/client_id.h"
 #include "daemon/remote/session.h"
+#include "daemon/request/io_thread.h"
 
-enum { SESSION_WHY_BYTES = RPC_TEXT_MAX + LINGERING_BYTES + 112 };
+enum {
+	SESSION_WHY_BYTES = RPC_TEXT_MAX + LINGERING_BYTES + 112,
+	/* Of a channel. */
+	SLOTS_MAX = 64,
+	/* Messages outside the slots: one PING, one CANCEL, and ATTACH, REGIONS or BYE. */
+	UNSLOTTED_MAX = 3,
+};
+
+/* A thread's end of the session tells all threads this. */
+struct session_thread {
+	/* Totals for PING, which another thread may send. */
+	_Atomic uint64_t reads, writes, read_bytes, write_bytes, rpcs, rpc_data_bytes;
+	atomic_uint keys_ready; /* session.keys of the last channel that was ready */
+};
 
 struct session {
 	struct transport *transport;
@@ -38,7 +52,7 @@ struct session {
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms, soft_ms;
 
-	/* While session_connect() runs, its failure goes here. A failure that may pass before
+	/* While remote_connect() runs, its failure goes here. A failure that may pass before
 	 * connect_until_ms is only logged, once. */
 	bool connecting, told_waiting;
 	int connect_error;
@@ -57,7 +71,7 @@ struct session {
 	struct io_limits limits;
 
 	const struct session_events *events;
-	struct remote *remotes[IO_THREADS_MAX];
+	struct session_thread threads[IO_THREADS_MAX];
 	atomic_uint nrunning; /* threads that have not called remote_stop() */
 
 	atomic_bool lost;
@@ -85,10 +99,10 @@ struct session {
 };
 
 /* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. While
- * session_connect() runs the first one waits for a moment only. */
+ * remote_connect() runs the first one waits for a moment only. */
 void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach);
 
-/* The server refused session_connect(), since other clients have the export. True: it may wait for
+/* The server refused remote_connect(), since other clients have the export. True: it may wait for
  * them, which is logged once, and ATTACH is to be sent again. */
 bool session_waits(struct session *s, const char *why);
 
@@ -113,7 +127,10 @@ void session_lose(struct session *s, const char *why);
 /* The same for a sharing session, by a server that has the same store: see session_has_ended(). */
 void session_end(struct session *s, const char *why);
 
-/* session_connect() goes on trying, because of `why`. Logged once. */
+/* While remote_connect() waits, the first failure that may not pass is its result. */
+void session_connect_failed(struct session *s, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* remote_connect() goes on trying, because of `why`. Logged once. */
 void session_tell_waiting(struct session *s, const char *why);
 
 /* A ready channel went down, came back, could not be brought back. They log one line for a loss and

@@ -24,7 +24,7 @@
 #include "daemon/ops/finish.h"
 #include "daemon/lease/wait_aside.h"
 #include "daemon/fuse/fuse_ops.h"
-#include "daemon/remote/session.h"
+#include "daemon/remote/remote.h"
 
 enum { DISCONNECT_MS = 1500, ASIDE_SHARE = 4 };
 
@@ -218,7 +218,7 @@ static int make_root(struct fs *fs, const struct attr *attr)
 
 int fs_connect(struct fs *fs, char *why, size_t whylen)
 {
-	int r = session_connect(fs->session, fs->threads[0].thread, why, whylen);
+	int r = remote_connect(fs->threads[0].thread, why, whylen);
 
 	if (r)
 		return r;
@@ -234,7 +234,7 @@ void fs_disconnect(struct fs *fs)
 	for (unsigned i = IO_THREADS_MAX; i-- > 0;)
 		if (fs->threads[i].thread)
 			remote_stop(fs->threads[i].thread, DISCONNECT_MS);
-	session_disconnect(fs->session, fs->threads[0].thread);
+	remote_await_stop(fs->threads[0].thread);
 }
 
 /* ---- the threads' turns ---------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ struct transport *fs_transport(struct fs *fs);
 /* Makes the thread's event queue and its end of the session. */
 int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);
-/* session_connect() */
+/* remote_connect() */
 int fs_connect(struct fs *fs, char *why, size_t whylen);
 /* Called when no I/O thread runs any more: ends the notifiers. A notification may wait for a kernel
  * lock of a caller that waits for our answer, so every request is refused until it has ended. */

@@ -20,6 +20,7 @@
 #include "common/base/util.h"
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
+#include "daemon/remote/remote.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/serve/threads.h"
 #include "daemon/serve/readers.h"

@@ -47,7 +47,6 @@ static inline void fs_fixture_thread(struct fs_fixture *fx, unsigned i)
 	slots_init(r);
 	transfers_init(r);
 	r->nslots = r->free_slots = 1;
-	fx->session.remotes[i] = r;
 	fs_thread_prepare(&fx->fs, thread);
 	fx->fs.threads[i].next_commit_ms = fx->fs.threads[i].next_idle_ms = INT64_MAX;
 }

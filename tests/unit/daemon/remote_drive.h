@@ -14,7 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
-#include "daemon/remote/session.h"
+#include "daemon/remote/remote.h"
 
 enum { DRIVE_THREADS = 2, DRIVE_MEMORY = 4 << 20, DRIVE_LIMIT_MS = 30000 };
 
@@ -98,7 +98,7 @@ static inline int drive_open(struct drive *d, const struct session_options *opti
 
 static inline int drive_connect(struct drive *d)
 {
-	return session_connect(d->session, &d->threads[0], d->why, sizeof(d->why));
+	return remote_connect(&d->threads[0], d->why, sizeof(d->why));
 }
 
 static inline void drive_close(struct drive *d)

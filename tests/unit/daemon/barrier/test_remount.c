@@ -44,7 +44,6 @@ static int setup(void **state)
 	ft = &fx->fs.threads[0];
 	fx->fs.session = &fx->session;
 	fx->fs.options.session.io_threads = fx->session.nchannels = 1;
-	fx->session.remotes[0] = &fx->remote;
 	fx->thread = (struct io_thread){.fs = &fx->fs,
 		.shared = &fx->fs.requests,
 		.ops = &fs_fuse_ops,

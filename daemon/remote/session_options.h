@@ -1,0 +1,28 @@
+/* session_options.h - what a mount wants of its session. */
+#ifndef RMEMFS_DAEMON_REMOTE_SESSION_OPTIONS_H
+#define RMEMFS_DAEMON_REMOTE_SESSION_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/transport/address.h"
+#include "common/transport/transport.h"
+
+struct session_options {
+	struct source source;
+	char mountpoint[4096];
+	bool auto_transport; /* else transport */
+	enum transport_kind transport;
+	unsigned port; /* 0: not given */
+	bool read_only;
+	bool exclusive; /* no other client may have the export meanwhile */
+	bool sharing;   /* other clients may write what this mount writes: lease.h */
+	unsigned connect_timeout_ms;
+	int64_t connect_until_ms; /* by now_ms(); 0: connect_timeout_ms from session_new() on */
+	unsigned peer_timeout_ms; /* a connection that is silent for so long is given up */
+	unsigned soft_ms;         /* operations without the server get EIO after this; 0: never */
+	unsigned io_threads;      /* 1 .. IO_THREADS_MAX */
+	uint64_t instance;        /* of this run */
+};
+
+#endif
