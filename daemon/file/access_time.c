@@ -14,11 +14,6 @@ enum { DAY_S = 24 * 60 * 60, DELAY_MS = 10000, COMMITS_A_TURN = 256 };
 #define NS_PER_MS INT64_C(1000000)
 #define DAY_NS    (DAY_S * INT64_C(1000000000))
 
-void access_time_init(struct access *a)
-{
-	list_init(&a->link);
-}
-
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
 void access_time_set(struct access_policy *policy, unsigned long flags)

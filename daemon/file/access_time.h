@@ -30,7 +30,10 @@ struct access {
 	int64_t since_ms;
 };
 
-void access_time_init(struct access *a);
+static inline void access_time_init(struct access *a)
+{
+	list_init(&a->link);
+}
 
 /* The mount's options, which may change while it is there. */
 struct access_policy {

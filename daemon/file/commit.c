@@ -7,7 +7,6 @@
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
 #include "daemon/pages/grant_refill.h"
-#include "daemon/file/inode_return.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/extent_map.h"
 #include "daemon/file/gate.h"
@@ -15,12 +14,6 @@
 
 /* Extents in one COMMIT. */
 enum { COMMIT_EXTENTS = 256 };
-
-void commit_init(struct commit *c)
-{
-	list_init(&c->waiters);
-	list_init(&c->dirty);
-}
 
 bool commit_is_clean_locked(const struct inode *inode)
 {
@@ -294,7 +287,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	struct inode *inode = container_of(call, struct inode, commit.call);
 	struct commit *c = &inode->commit;
 	struct io_thread *thread = c->thread;
-	bool orphan;
+	void (*ended)(struct inode * inode, struct io_thread * thread);
 	uint64_t npages;
 
 	if (call->req.commit.want_pages)
@@ -314,13 +307,13 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		inode->attr.npages += npages;
 		succeed_locked(inode, thread);
 	}
-	orphan = inode->orphan;
+	ended = inode->orphan ? c->ended : NULL;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
 	if (inode->fs->sharing)
 		inode->fs->inodes->hooks->settle(inode, thread);
-	if (orphan)
-		inode_return_settle(inode, thread);
+	if (ended)
+		ended(inode, thread);
 	inode_put(inode);
 }
 

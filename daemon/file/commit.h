@@ -45,9 +45,16 @@ struct commit {
 	struct list waiters; /* struct waiter */
 	struct list dirty;   /* in fs_thread.dirty of the thread that listed it */
 	bool listed;
+	/* Called, without the inode's lock, when a COMMIT of an inode without a name is answered.
+	 * inode_return.c sets it when the last name goes. */
+	void (*ended)(struct inode *inode, struct io_thread *thread);
 };
 
-void commit_init(struct commit *c);
+static inline void commit_init(struct commit *c)
+{
+	list_init(&c->waiters);
+	list_init(&c->dirty);
+}
 
 /* This thread has changed something of the inode: it is committed within about a second. Takes a
  * reference where it lists the inode. */

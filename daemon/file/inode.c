@@ -8,7 +8,6 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
-#include "daemon/file/inode_return.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -190,7 +189,6 @@ void inode_put(struct inode *inode)
 	pthread_mutex_unlock(&shard->lock);
 	if (!last)
 		return;
-	inode_return_forgotten(inode);
 	inode_return_unused_locked(inode);
 	inode_delete(inode);
 }

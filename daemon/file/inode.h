@@ -135,7 +135,8 @@ struct inode_hooks {
 	bool (*is_leaving)(const struct inode *inode);
 	/* The file goes back to the server, and its lease with it. */
 	void (*end_lease)(struct inode *inode);
-	/* The inode is about to be forgotten. Called under its shard's lock instead. */
+	/* The inode is about to be forgotten. If it has no name, the server is told. Called under
+	 * its shard's lock instead. */
 	void (*forgotten)(struct inode *inode);
 	/* A lease has told the file's end. */
 	void (*end_is_told)(struct inode *inode);

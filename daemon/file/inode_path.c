@@ -10,11 +10,6 @@
 
 enum { DEPTH_MAX = 256 }; /* names that others have moved may make a circle */
 
-void place_fini(struct place *place)
-{
-	free(steal_ptr(&place->name));
-}
-
 void path_note(struct inode *inode, uint64_t parent, const char *name)
 {
 	struct place *place = &inode->place;

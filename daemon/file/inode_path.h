@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct fs;
@@ -23,7 +24,10 @@ struct place {
 	uint64_t parent;
 	char *name; /* NULL: not known */
 };
-void place_fini(struct place *place);
+static inline void place_fini(struct place *place)
+{
+	free(place->name);
+}
 
 /* These names depend on where one stands, and are no names of the directory itself. */
 static inline bool path_is_dots(const char *name)

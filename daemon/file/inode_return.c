@@ -284,6 +284,7 @@ void inode_return_orphan(struct inode *inode, uint64_t number, struct io_thread 
 	pthread_mutex_lock(&inode->lock);
 	inode->lease_number = max_u64(inode->lease_number, number);
 	inode->orphan = true;
+	inode->commit.ended = inode_return_settle;
 	inode->nameless = false;
 	inode->attr.nlink = 0;
 	pthread_mutex_unlock(&inode->lock);
@@ -294,6 +295,7 @@ void inode_return_nameless(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->orphan = inode->nameless = true;
+	inode->commit.ended = inode_return_settle;
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -67,7 +67,7 @@ void inode_return_settle(struct inode *inode, struct io_thread *thread);
 
 /* Returns an inode that is not in the table. */
 void inode_return_add(struct io_thread *thread, uint64_t ino, uint64_t number);
-/* The last reference to the inode goes. */
+/* The last reference to the inode goes: inode_hooks.forgotten. */
 void inode_return_forgotten(struct inode *inode);
 
 /* Sends the inodes that have gathered. */

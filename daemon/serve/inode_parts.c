@@ -1,6 +1,7 @@
 /* inode_parts.c - see inode_parts.h. */
 #include "daemon/serve/inode_parts.h"
 
+#include "daemon/file/inode_return.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/kcache/kernel_pages.h"
@@ -55,6 +56,7 @@ static void forgotten(struct inode *inode)
 {
 	if (inode->lease->returned)
 		lease_note(inode->fs, inode->ino);
+	inode_return_forgotten(inode);
 }
 
 static void change_begins(struct inode *inode)
