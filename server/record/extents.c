@@ -7,7 +7,6 @@
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
 #include "server/record/inode.h"
-#include "server/record/reaper.h"
 #include "server/record/reap_record.h"
 
 /* A cut frees up to so many extents of the table at once, and hides more. */
