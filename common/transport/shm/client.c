@@ -163,7 +163,7 @@ int shm_connect(struct evq *base, const struct transport_address *address, struc
 	if (err)
 		goto err_fini;
 	if (ch->sock.phase == SOCK_GREETING)
-		shm_socket_size(ch->sock.fd, base->transport->config.msg_bytes);
+		shm_link_make_room(ch->sock.fd, base->transport->config.msg_bytes);
 	*out = &ch->sock.base;
 	return 0;
 

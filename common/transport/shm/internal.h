@@ -60,8 +60,9 @@ extern const struct channel_limits shm_limits;
 /* Initialises the fields of both sides; the sock part is initialised already. */
 void shm_channel_init(struct shm_channel *ch);
 /* Makes the socket's buffer large enough for a whole message. */
-void shm_socket_size(int fd, uint32_t msg_bytes);
-
+void shm_link_make_room(int fd, uint32_t msg_bytes);
+/* Limits msg_bytes to the longest message that fits one packet. 0 or -errno. */
+int shm_link_clip(uint32_t *msg_bytes);
 /* Queues a frame's message behind those waiting, and sends as much as the socket takes. */
 void shm_link_send(struct shm_channel *ch, struct sock_msg *msg);
 /* Sends what is waiting. */

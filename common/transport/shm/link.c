@@ -12,6 +12,43 @@ void shm_channel_init(struct shm_channel *ch)
 	ch->pidfd = -1;
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+const struct channel_limits shm_limits = {
+	.max_sge_read = 1024,
+	.max_sge_write = 1024,
+	.max_work_bytes = 1U << 30,
+};
+
+/* Beside a packet's bytes the kernel counts so many for itself. */
+enum { PACKET_OVERHEAD = 32 };
+
+void shm_link_make_room(int fd, uint32_t msg_bytes)
+{
+	int now = 0, want = (int)msg_bytes + FRAME_BYTES + PACKET_OVERHEAD;
+	socklen_t len = sizeof(now);
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &now, &len) && now >= want)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
+}
+
+/* net.core.wmem_max bounds a socket's buffer. */
+int shm_link_clip(uint32_t *msg_bytes)
+{
+	autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(int);
+	int size;
+
+	if (fd < 0)
+		return -errno;
+	shm_link_make_room(fd, *msg_bytes);
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &len) < 0)
+		return -errno;
+	*msg_bytes = (uint32_t)min_u64(*msg_bytes, (uint64_t)size - FRAME_BYTES - PACKET_OVERHEAD);
+	return 0;
+}
+
 /* ---- out ------------------------------------------------------------------------------------- */
 
 union fd_control {

@@ -62,7 +62,7 @@ int shm_admit(struct sock_guest *guest, struct sock_channel **out)
 	}
 	sock_source_init(&ch->process, ch->sock.source.q, process_poll);
 	ch->pidfd = steal_fd(&guest->pidfd);
-	shm_socket_size(ch->sock.fd, ch->sock.base.transport->config.msg_bytes);
+	shm_link_make_room(ch->sock.fd, ch->sock.base.transport->config.msg_bytes);
 	*out = &ch->sock;
 	return 0;
 }

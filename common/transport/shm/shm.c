@@ -1,45 +1,9 @@
-/* shm.c - the shm transport's table, and what both of its sides share. See internal.h. */
+/* shm.c - the shm transport's table. See internal.h. */
 #include "common/transport/shm/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-
-const struct channel_limits shm_limits = {
-	.max_sge_read = 1024,
-	.max_sge_write = 1024,
-	.max_work_bytes = 1U << 30,
-};
-
-/* Beside a packet's bytes the kernel counts so many for itself. */
-enum { PACKET_OVERHEAD = 32 };
-
-void shm_socket_size(int fd, uint32_t msg_bytes)
-{
-	int now = 0, want = (int)msg_bytes + FRAME_BYTES + PACKET_OVERHEAD;
-	socklen_t len = sizeof(now);
-
-	if (!getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &now, &len) && now >= want)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
-}
-
-/* Limits msg_bytes to the longest message that fits one packet: net.core.wmem_max bounds it. */
-static int clip_msg_bytes(uint32_t *msg_bytes)
-{
-	autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(int);
-	int size;
-
-	if (fd < 0)
-		return -errno;
-	shm_socket_size(fd, *msg_bytes);
-	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &len) < 0)
-		return -errno;
-	*msg_bytes = (uint32_t)min_u64(*msg_bytes, (uint64_t)size - FRAME_BYTES - PACKET_OVERHEAD);
-	return 0;
-}
 
 static int shm_open_transport(const struct transport_address *address,
 	const struct transport_config *config, int timeout_ms, struct transport **out)
@@ -50,7 +14,7 @@ static int shm_open_transport(const struct transport_address *address,
 	if (!t)
 		return -ENOMEM;
 	t->config = *config;
-	err = clip_msg_bytes(&t->config.msg_bytes);
+	err = shm_link_clip(&t->config.msg_bytes);
 	if (err) {
 		free(t);
 		return err;
