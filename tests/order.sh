@@ -1,8 +1,9 @@
 #!/bin/bash
 # order.sh BUILD [ROOT] - holds the order of the folders: a file includes and calls only its own
-# folder and those below it. Includes come from the sources in ROOT (this repository), calls from
-# the symbols of BUILD's objects, so that a call without an include is found, too. Prints each line
-# that breaks the order. order_selftest.sh tests this script.
+# folder and those below it. Within a folder no files call each other in a circle. Includes come
+# from the sources in ROOT (this repository), calls from the symbols of BUILD's objects, so that a
+# call without an include is found, too. Prints each line that breaks the order, and the files of
+# each circle. order_selftest.sh tests this script.
 set -euo pipefail
 
 build=$(realpath "${1:?the build folder}")
@@ -102,6 +103,30 @@ against() {
 		}' "$@"
 }
 
+# The folders in which several files do one job, and call each other.
+entwined() {
+	cat <<-END
+		common/transport/tcp
+		common/transport/verbs
+		daemon/lease
+		daemon/serve
+		server/check
+		server/serve
+	END
+}
+
+# Prints one line with the files of each circle in another folder.
+circles() {
+	awk '
+		function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+		FILENAME == ARGV[1] { may[$1]; next }
+		$1 != $2 && folder($1) == folder($2) && !(folder($1) in may) { print $1, $2 }' "$@" |
+		sort -u | { LC_ALL=C tsort 2>&1 >/dev/null || true; } | awk '
+			/contains a loop/ { n++; next }
+			{ files[n] = files[n] " " $2 }
+			END { for (i = 1; i <= n; i++) print "a circle:" files[i] }'
+}
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-order.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 order >"$work/order"
@@ -112,5 +137,8 @@ calls >"$work/calls"
 	exit 1
 }
 against "$work/order" "$work/includes" "$work/calls" | sort -u >"$work/found"
-sed 's/^/against the order: /' "$work/found"
+sed -i 's/^/against the order: /' "$work/found"
+entwined >"$work/entwined"
+circles "$work/entwined" "$work/calls" >>"$work/found"
+cat "$work/found"
 [ ! -s "$work/found" ]

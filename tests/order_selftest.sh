@@ -1,6 +1,6 @@
 #!/bin/bash
-# order_selftest.sh - order.sh finds a wrong include, and a wrong call without an include, in a
-# small tree made for it, and nothing in a correct tree.
+# order_selftest.sh - order.sh finds a wrong include, a wrong call without an include, and files that
+# call each other in a circle, in a small tree made for it, and nothing in a correct tree.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -48,3 +48,10 @@ demands ''
 
 source_file daemon/new/thing.c <<<'void read_it(void); void thing(void) { read_it(); }'
 demands 'against the order: daemon/new/thing.c -> no folder of the order'
+rm -r "$tree/daemon/new" "$tree/build/daemon/CMakeFiles/x.dir/new"
+
+source_file daemon/file/commit.c <<<'void gate_enter(void); void commit_it(void) { gate_enter(); }'
+demands ''
+
+source_file daemon/file/gate.c <<<'void commit_it(void); void gate_enter(void) { commit_it(); }'
+demands 'a circle: daemon/file/commit.c daemon/file/gate.c'
