@@ -314,8 +314,9 @@ bool transport_maps_regions(const struct transport *t);
 /* Client: where a range of a region is mapped in this process. The caller may read there or, with
  * IO_WRITE, write: a READ or WRITE without a copy. NULL: the kind maps nothing, the channel is not
  * open, or the key does not allow it; the range may still be posted. It stays mapped until
- * channel_delete and is never the caller's alone: others write there at any time. If the server
- * cuts the file short, an access is a SIGBUS, and EFAULT in system calls. */
+ * channel_delete and is never the caller's alone: others write there at any time. If another
+ * process cuts the file short, an access finds zeros (cut_guard.h), and system calls EFAULT. From
+ * the access on the region is not mapped for the caller. */
 void *channel_mapped(
 	struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
 /* Counts bytes that were read or written there as one work. */

@@ -14,7 +14,8 @@
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int map_region(int fd, const struct sock_frame *frame, struct shm_mapping *mapping)
+static int map_region(int fd, const struct sock_frame *frame, struct shm_mapping *mapping,
+	struct cut_guard *guard)
 {
 	int prot = PROT_READ | (frame->arg & REGION_WRITE ? PROT_WRITE : 0);
 	struct stat st;
@@ -25,20 +26,27 @@ static int map_region(int fd, const struct sock_frame *frame, struct shm_mapping
 		return -EPROTO;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* An access beyond the file's end would be a SIGBUS. */
+	/* An access beyond the file's end would be a SIGBUS, and find zeros. */
 	if (st.st_size < 0 || (uint64_t)st.st_size < frame->len)
 		return -EPROTO;
 	err = map_file(fd, frame->len, prot, &addr);
 	if (err)
 		return err;
 	/* The server waits for the end of this process, so no child may inherit the mapping. */
-	if (madvise(addr, frame->len, MADV_DONTFORK) < 0) {
-		err = -errno;
+	err = madvise(addr, frame->len, MADV_DONTFORK) < 0 ? -errno : 0;
+	if (!err)
+		err = cut_guard_add(guard, fd, addr, frame->len, NULL);
+	if (err) {
 		munmap(addr, frame->len);
 		return err;
 	}
 	*mapping = (struct shm_mapping){
-		.addr = addr, .len = frame->len, .rkey = frame->rkey, .access = frame->arg};
+		.addr = addr,
+		.guard = guard,
+		.len = frame->len,
+		.rkey = frame->rkey,
+		.access = frame->arg,
+	};
 	return 0;
 }
 
@@ -47,7 +55,8 @@ static void take_region(struct shm_channel *ch, struct sock_msg *msg, int fd)
 	int err = -EPROTO;
 
 	if (ch->nmappings < ch->sock.base.transport->config.max_regions)
-		err = map_region(fd, &msg->frame, &ch->mappings[ch->nmappings]);
+		err = map_region(
+			fd, &msg->frame, &ch->mappings[ch->nmappings], &ch->guards[ch->nmappings]);
 	if (err) {
 		log_error("%s: a region of %llu bytes can't be mapped: %s", ch->sock.base.peer,
 			(unsigned long long)msg->frame.len, errno_text(err));
@@ -140,9 +149,10 @@ static int client_poll(struct sock_source *s, struct event *events, int max)
 static int client_alloc(struct shm_channel *ch, const struct transport_config *config)
 {
 	ch->mappings = calloc(config->max_regions, sizeof(*ch->mappings));
+	ch->guards = calloc(config->max_regions, sizeof(*ch->guards));
 	ch->by_index = calloc(config->max_regions, sizeof(*ch->by_index));
 	ch->done = calloc(config->nwork, sizeof(*ch->done));
-	return ch->mappings && ch->by_index && ch->done ? 0 : -ENOMEM;
+	return ch->mappings && ch->guards && ch->by_index && ch->done ? 0 : -ENOMEM;
 }
 
 int shm_connect(struct evq *base, const struct transport_address *address, struct channel **out)
@@ -177,9 +187,12 @@ err_free:
 
 void shm_client_fini(struct shm_channel *ch)
 {
-	for (uint32_t i = 0; i < ch->nmappings; i++)
+	for (uint32_t i = 0; i < ch->nmappings; i++) {
+		cut_guard_remove(&ch->guards[i]);
 		munmap(ch->mappings[i].addr, ch->mappings[i].len);
+	}
 	free(ch->mappings);
+	free(ch->guards);
 	free(ch->by_index);
 	free(ch->done);
 }
@@ -212,7 +225,7 @@ static void copy_work(const struct work *work, enum io_dir dir, uint8_t *remote)
 	}
 }
 
-/* NULL: no such key was published, or its region is shorter. */
+/* NULL: no such key was published, its region is shorter, or has lost bytes. */
 static uint8_t *reach(
 	struct shm_channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint64_t bytes)
 {
@@ -220,7 +233,8 @@ static uint8_t *reach(
 	uint64_t at = ch->sock.base.keys[region].addr + offset;
 	unsigned access = dir == IO_READ ? REGION_READ : REGION_WRITE;
 
-	if (!mapping->addr || !(mapping->access & access) || !range_within(at, bytes, mapping->len))
+	if (!mapping->addr || cut_guard_is_struck(mapping->guard) || !(mapping->access & access) ||
+		!range_within(at, bytes, mapping->len))
 		return NULL;
 	return (uint8_t *)mapping->addr + at;
 }
@@ -233,6 +247,8 @@ static int run_work(struct shm_channel *ch, enum io_dir dir, const struct work *
 	if (!remote)
 		return -EACCES;
 	copy_work(work, dir, remote);
+	if (cut_guard_is_struck(ch->by_index[work->region].guard))
+		return -EFAULT;
 	channel_count_mapped(&ch->sock.base, dir, bytes);
 	return 0;
 }

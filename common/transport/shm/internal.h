@@ -11,6 +11,7 @@
 #ifndef RMEMFS_COMMON_TRANSPORT_SHM_INTERNAL_H
 #define RMEMFS_COMMON_TRANSPORT_SHM_INTERNAL_H
 
+#include "common/base/cut_guard.h"
 #include "common/transport/sock/channel.h"
 #include "common/transport/sock/listen.h"
 
@@ -22,6 +23,7 @@ struct shm_key {
 
 struct shm_mapping {
 	void *addr; /* NULL: no such key */
+	struct cut_guard *guard;
 	uint64_t len;
 	uint32_t rkey;
 	uint32_t access;
@@ -43,6 +45,7 @@ struct shm_channel {
 	int pidfd;
 	/* client */
 	struct shm_mapping *mappings; /* [config.max_regions], in the order of receipt */
+	struct cut_guard *guards;     /* [config.max_regions], of the mappings */
 	uint32_t nmappings;
 	struct shm_mapping *by_index; /* [config.max_regions], copies, by channel_set_key */
 	struct shm_done *done;        /* ring of nwork: no batch is empty, so it never overflows */

@@ -114,6 +114,7 @@ struct tcp_server {
 	bool out_dead; /* as in the client */
 	bool replying; /* reply is in out: no further request is read */
 	bool bye_sent; /* or queued */
+	bool faulted;  /* memory of a region could not be read */
 	bool closed;   /* EV_CLOSED with closed_status is due */
 	int closed_status;
 	struct list received; /* messages for the queue's thread */

@@ -259,6 +259,8 @@ static void tcp_io_serve(struct tcp_server *ch)
 		pthread_mutex_lock(&ch->lock);
 		if (err == -ECONNRESET && ch->bye_sent)
 			err = 0;
+		if (ch->faulted)
+			err = -EFAULT;
 		pthread_mutex_unlock(&ch->lock);
 		close_input(ch, err);
 		return;

@@ -99,6 +99,11 @@ static bool send_some_locked(struct tcp_server *ch)
 		return false;
 	}
 	if (sent < 0) {
+		/* The region has lost these bytes. Else the peer would wait for them. */
+		if (sent == -EFAULT) {
+			ch->faulted = true;
+			shutdown(ch->sock.fd, SHUT_RDWR);
+		}
 		output_died_locked(ch);
 		return false;
 	}

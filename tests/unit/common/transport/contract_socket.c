@@ -11,6 +11,7 @@
 #include "common/transport/sock/frame.h"
 #include "common/transport/transport_ops.h"
 #include "common/rpc/wire.h"
+#include "tests/unit/take_sigbus.h"
 
 static int socket_type(void)
 {
@@ -268,7 +269,32 @@ static void listen__out_of_descriptors(void **state)
 		close(silent[i]);
 }
 
+/* Another process cuts a region's file. The transfer ends in error, as does the channel, and nobody
+ * waits for bytes that can't come. */
+static void expect_cut_off(struct fixture *f, enum io_dir dir)
+{
+	take_sigbus();
+	assert_int_equal(ftruncate(f->memory[0].fd, PAGE_BYTES), 0);
+	do_one(f, dir, 0, PAGE_BYTES, 0, 0);
+	assert_int_equal(post_one(f, dir, 0, 1 << 20, 0, 0, NULL), 0);
+	assert_null(channel_mapped(f->ch, dir, 0, 0, PAGE_BYTES));
+	assert_int_not_equal(next_event(f->q).status, 0);
+	assert_int_equal(next_event(f->q).type, EV_CLOSED);
+}
+
+static void read__of_bytes_that_were_cut(void **state)
+{
+	expect_cut_off(*state, IO_READ);
+}
+
+static void write__of_bytes_that_were_cut(void **state)
+{
+	expect_cut_off(*state, IO_WRITE);
+}
+
 static const struct CMUnitTest tests[] = {
+	CHANNEL_CASE(read__of_bytes_that_were_cut),
+	CHANNEL_CASE(write__of_bytes_that_were_cut),
 	SERVER_CASE(hello__wrong_version),
 	SERVER_CASE(hello__garbage),
 	SERVER_CASE(hello__of_impossible_sizes),
