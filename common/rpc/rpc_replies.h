@@ -34,7 +34,7 @@ struct rpc_region {
 	uint64_t len;
 	uint64_t addr;
 	uint32_t rkey;
-	uint32_t access;
+	uint32_t access; /* 0: it has lost bytes, and there is no key */
 };
 
 struct rpc_regions_reply {

@@ -126,6 +126,16 @@ static void print_sharing(const json_t *root, const json_t *export)
 			number_of(n, "locks"), number_of(n, "waiting"), number_of(n, "lock_waits"));
 }
 
+static void print_loss(const json_t *export)
+{
+	uint64_t lost = number_of(export, "lost_regions");
+
+	if (lost)
+		printf("%s has lost memory: %" PRIu64 " of %" PRIu64
+		       " regions; the server's log names them\n",
+			text_of(export, "name"), lost, number_of(export, "regions"));
+}
+
 static void print_exports(const json_t *root)
 {
 	const json_t *export;
@@ -145,6 +155,7 @@ static void print_exports(const json_t *root)
 			count_of(export, "files", "max_inodes", files),
 			number_of(export, "regions"));
 	}
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_loss(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_sharing(root, export);
 }

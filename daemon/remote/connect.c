@@ -407,6 +407,11 @@ static int take_region(struct remote *r, const struct rpc_region *region, uint32
 	r->next_region = region->index + 1;
 	if (!region->index)
 		atomic_store(&r->session->region_bytes, region->len);
+	/* No transfer there can be posted: EIO. */
+	if (!region->access) {
+		session_lost_region(r->session, region->index);
+		return 0;
+	}
 	return channel_set_key(r->ch, region->index, &key);
 }
 

@@ -90,11 +90,14 @@ static int batch_post(struct remote *r, struct io_call *call, uint32_t nworks)
 
 static void call_refuse(struct remote *r, struct io_call *call, int err)
 {
+	static struct log_ratelimit limit;
 	const struct work *work = &call->works[call->nposted];
 
-	log_error("%s of region %u at %llu can't be posted: %s",
-		call->dir == IO_READ ? "READ" : "WRITE", work->region,
-		(unsigned long long)work->offset, errno_text(err));
+	/* Each call that reaches for a lost region comes here. */
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("%s of region %u at %llu can't be posted: %s",
+			call->dir == IO_READ ? "READ" : "WRITE", work->region,
+			(unsigned long long)work->offset, errno_text(err));
 	call->status = -EIO;
 	list_del(&call->link);
 	list_add_tail(call->nbatches ? &r->io[call->dir].posted : &r->io_refused, &call->link);

@@ -458,6 +458,14 @@ uint64_t session_region_pages(const struct session *s)
 
 /* ---- what people are told -------------------------------------------------------------------- */
 
+void session_lost_region(struct session *s, uint32_t region)
+{
+	if (!atomic_exchange(&s->loss_told, true))
+		log_error("server %s: bytes of region %u are lost there: reads and writes of them "
+			  "give EIO; the server's log names the file",
+			s->server, region);
+}
+
 void session_lose(struct session *s, const char *why)
 {
 	if (!atomic_exchange(&s->lost, true))

@@ -85,6 +85,7 @@ struct session {
 
 	_Atomic uint32_t nregions;
 	_Atomic uint64_t region_bytes; /* of all regions but the last */
+	atomic_bool loss_told;         /* the log says that a region has lost bytes */
 	_Atomic uint64_t snapshot;     /* on its way; 0: none */
 	_Atomic uint64_t freezing;     /* the snapshot that waits for us; 0: none does */
 
@@ -130,6 +131,9 @@ void session_end(struct session *s, const char *why);
 /* While remote_connect() waits, the first failure that may not pass is its result. */
 void session_connect_failed(struct session *s, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The server has no key for a region, since bytes of it are lost. Logged once. */
+void session_lost_region(struct session *s, uint32_t region);
+
 /* remote_connect() goes on trying, because of `why`. Logged once. */
 void session_tell_waiting(struct session *s, const char *why);
 

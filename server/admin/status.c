@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "server/session/conn.h"
+#include "server/memory/region_loss.h"
 #include "server/record/holders.h"
 #include "server/meta/lock_waits.h"
 #include "server/session/peers.h"
@@ -193,13 +194,14 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 
 	meta_usage(s->meta, export->index, &u);
 	used = u.npages - u.free_pages - u.granted_pages - u.dirty_pages;
-	object = json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:i s:o}", "name", export->name,
+	object = json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:i s:i s:o}", "name", export->name,
 		"bytes", (json_int_t)(u.npages * PAGE_BYTES), "used",
 		(json_int_t)(used * PAGE_BYTES), "free", (json_int_t)(u.free_pages * PAGE_BYTES),
 		"granted", (json_int_t)(u.granted_pages * PAGE_BYTES), "dirty",
 		(json_int_t)(u.dirty_pages * PAGE_BYTES), "files", (json_int_t)u.inodes,
 		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
-		"counters", describe_counters(&sum));
+		"lost_regions", (int)region_loss_count(s->exports, export), "counters",
+		describe_counters(&sum));
 	if (object)
 		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
 	if (object)
@@ -223,10 +225,10 @@ static json_t *describe_regions(const struct server *s)
 			const struct region_file *file =
 				&s->exports->regions[export->first_region + j];
 
-			json_array_append_new(
-				list, json_pack("{s:s s:i s:I s:o}", "export", export->name,
-					      "index", (int)j, "bytes", (json_int_t)file->len,
-					      "file", status_text_string(file->path)));
+			json_array_append_new(list,
+				json_pack("{s:s s:i s:I s:o s:b}", "export", export->name, "index",
+					(int)j, "bytes", (json_int_t)file->len, "file",
+					status_text_string(file->path), "lost", (int)file->lost));
 		}
 	}
 	return list;

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/base/cut_guard.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/check/check.h"
@@ -20,6 +21,7 @@
 struct output {
 	bool terminal; /* standard error is a terminal, which shows a line of progress */
 	uint64_t nproblems;
+	struct list mapped; /* struct mapped_region */
 };
 
 static void clear_progress(const struct output *out)
@@ -50,58 +52,100 @@ static uint64_t region_bytes(const struct volume *v, uint32_t i)
 	return (uint64_t)space_region_pages(&v->space, i) * PAGE_BYTES;
 }
 
+/* Clients of the server that has stopped may still have the file open, and cut it. */
+struct mapped_region {
+	struct list link;
+	struct cut_guard guard;
+	char path[1400];
+};
+
+static int check_length(const struct volume *v, uint32_t i, const struct mapped_region *region,
+	const struct stat *st, char *why, size_t whylen)
+{
+	uint64_t have = (uint64_t)st->st_size, blocks = (uint64_t)st->st_blocks * 512;
+
+	if (have != region_bytes(v, i))
+		snprintf(why, whylen,
+			"export %s: region %s has %" PRIu64 " bytes, and should have %" PRIu64,
+			v->name, region->path, have, region_bytes(v, i));
+	else if (blocks < have)
+		snprintf(why, whylen,
+			"export %s: region %s has holes: %" PRIu64 " of %" PRIu64
+			" bytes are there",
+			v->name, region->path, blocks, have);
+	else
+		return 0;
+	return -EBADMSG;
+}
+
 /* Maps the region's file, or says in why what is wrong with it. */
 static int map_region(
-	const struct memdir *dir, struct volume *v, uint32_t i, char *why, size_t whylen)
+	struct volume *v, uint32_t i, struct mapped_region *region, char *why, size_t whylen)
 {
-	char path[1400];
-	autoclose int fd = -1;
+	autoclose int fd = open(region->path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	void *addr;
+	int err;
 
-	exports_region_path(path, sizeof(path), dir, v->name, i);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		snprintf(why, whylen, "export %s: region %s: %s", v->name, path, errno_text(errno));
-		return -errno;
-	}
-	if ((uint64_t)st.st_size != region_bytes(v, i)) {
-		snprintf(why, whylen,
-			"export %s: region %s has %llu bytes, and should have %" PRIu64, v->name,
-			path, (unsigned long long)st.st_size, region_bytes(v, i));
-		return -EBADMSG;
-	}
-	addr = mmap(NULL, region_bytes(v, i), PROT_READ, MAP_SHARED, fd, 0);
-	if (addr == MAP_FAILED) {
-		snprintf(why, whylen, "export %s: region %s can't be mapped: %s", v->name, path,
+		snprintf(why, whylen, "export %s: region %s: %s", v->name, region->path,
 			errno_text(errno));
 		return -errno;
+	}
+	err = check_length(v, i, region, &st, why, whylen);
+	if (err)
+		return err;
+	addr = mmap(NULL, region_bytes(v, i), PROT_READ, MAP_SHARED, fd, 0);
+	err = addr == MAP_FAILED
+		      ? -errno
+		      : cut_guard_add(&region->guard, fd, addr, region_bytes(v, i), NULL);
+	if (err) {
+		snprintf(why, whylen, "export %s: region %s can't be mapped: %s", v->name,
+			region->path, errno_text(err));
+		return err;
 	}
 	v->bases[i] = addr;
 	return 0;
 }
 
-static void map_regions(const struct memdir *dir, struct meta *m, struct output *out)
+static void map_one(const struct memdir *dir, struct volume *v, uint32_t i, struct output *out)
 {
-	char why[1600];
+	struct mapped_region *region = calloc(1, sizeof(*region));
+	char why[1600] = "there is no memory to map the regions";
 
-	for (unsigned n = 0; n < m->nvolumes; n++) {
-		struct volume *v = &m->volumes[n];
-
-		for (uint32_t i = 0; i < v->space.nregions; i++)
-			if (map_region(dir, v, i, why, sizeof(why)))
-				print_problem(why, out);
+	if (region)
+		exports_region_path(region->path, sizeof(region->path), dir, v->name, i);
+	if (!region || map_region(v, i, region, why, sizeof(why))) {
+		print_problem(why, out);
+		free(region);
+	} else {
+		list_add_tail(&out->mapped, &region->link);
 	}
 }
 
-static void unmap_regions(struct meta *m)
+static void map_regions(const struct memdir *dir, struct meta *m, struct output *out)
 {
-	for (unsigned n = 0; n < m->nvolumes; n++) {
-		struct volume *v = &m->volumes[n];
+	list_init(&out->mapped);
+	for (unsigned n = 0; n < m->nvolumes; n++)
+		for (uint32_t i = 0; i < m->volumes[n].space.nregions; i++)
+			map_one(dir, &m->volumes[n], i, out);
+}
 
-		for (uint32_t i = 0; i < v->space.nregions; i++)
-			if (v->bases[i])
-				munmap(v->bases[i], region_bytes(v, i));
+static void unmap_regions(struct output *out)
+{
+	for (struct list *pos; (pos = list_pop(&out->mapped));) {
+		struct mapped_region *region = list_entry(pos, struct mapped_region, link);
+		void *addr = region->guard.addr;
+		char why[1600];
+
+		if (cut_guard_is_struck(&region->guard)) {
+			snprintf(why, sizeof(why), "region %s was cut during the check",
+				region->path);
+			print_problem(why, out);
+		}
+		cut_guard_remove(&region->guard);
+		munmap(addr, region->guard.len);
+		free(region);
 	}
 }
 
@@ -123,7 +167,7 @@ static int check_meta(const struct memdir *dir, struct meta *m, struct output *o
 		print_problem(why, out);
 	map_regions(dir, m, out);
 	err = meta_check(m, &report, &nproblems);
-	unmap_regions(m);
+	unmap_regions(out);
 	return err;
 }
 

@@ -32,6 +32,15 @@ static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+/* All regions are allocated in full, also those of a start that was killed, once the store has
+ * them. */
+static bool region_has_holes(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_blocks * 512 < st.st_size;
+}
+
 /* Bytes of all region files that exist, from the first on without a gap. */
 static uint64_t existing_bytes(const struct memdir *dir, const char *name)
 {
@@ -68,7 +77,8 @@ static int refuse_size(const struct memdir *dir, const struct export_config *con
 	size_format(config->size, want, sizeof(want));
 	resize_choices(sum, config->size, planned, choices, sizeof(choices));
 	log_error("export '%s' exists with %s and is configured with %s: %s; if its size was not "
-		  "changed, %s has lost or gained bytes",
+		  "changed, %s has lost or gained bytes: a process that had it open may have cut "
+		  "it, and the other exports can be served without this one",
 		config->name, have, want, choices, path);
 	return -EINVAL;
 }
@@ -132,14 +142,19 @@ static void plan_regions(struct exports *exports, const struct memdir *dir, stru
 {
 	uint64_t left = export->npages * PAGE_BYTES;
 
+	export->holed = export->nregions;
 	for (uint32_t i = 0; i < export->nregions; i++) {
 		struct region_file *file = &exports->regions[export->first_region + i];
 
 		exports_region_path(file->path, sizeof(file->path), dir, export->name, i);
 		file->len = min_u64(left, export->region_pages * PAGE_BYTES);
 		file->fd = file->rofd = -1;
+		file->export_lost = &export->lost;
 		left -= file->len;
 		export->used[i] = region_bytes(dir, export->name, i) > 0;
+		if (export->used[i] && export->holed == export->nregions &&
+			region_has_holes(file->path))
+			export->holed = i;
 	}
 }
 
@@ -165,6 +180,7 @@ static int plan_surplus(const struct memdir *dir, struct export *export)
 		exports_region_path(
 			file->path, sizeof(file->path), dir, export->name, export->nregions + i);
 		file->len = bytes;
+		file->export_lost = &export->lost;
 		file->fd = file->rofd = -1;
 	}
 	export->nsurplus = i;

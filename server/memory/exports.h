@@ -13,6 +13,7 @@
 #ifndef RMEMFS_SERVER_MEMORY_EXPORTS_H
 #define RMEMFS_SERVER_MEMORY_EXPORTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,12 +39,15 @@ struct export
 	uint64_t npages;
 	uint64_t region_pages;
 	uint32_t nregions;
-	uint32_t first_region;       /* index of its first one in exports.regions */
-	void **bases;                /* [nregions + nsurplus] */
-	bool *used;                  /* [nregions] the file was there before this start */
+	uint32_t first_region; /* index of its first one in exports.regions */
+	void **bases;          /* [nregions + nsurplus] */
+	bool *used;            /* [nregions] the file was there before this start */
+	uint32_t holed;        /* the first region whose file had holes then; nregions: none */
 	struct region_file *surplus; /* [nsurplus] behind the last region, without a gap */
 	uint32_t nsurplus;
 	const struct export_config *config;
+	atomic_bool lost;   /* a part of its memory is lost, see region_loss.h */
+	bool lost_told;     /* region_loss_look() has reported it */
 	bool reuse_allowed; /* meta_allow_reuse was called */
 	/* A request lacks pages, and overdue sessions may have some. */
 	bool crowded;

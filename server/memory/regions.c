@@ -140,6 +140,9 @@ static int map_all(struct region_file *file)
 {
 	int err = map_file(file->fd, file->len, PROT_READ | PROT_WRITE, &file->addr);
 
+	if (!err)
+		err = cut_guard_add(
+			&file->guard, file->fd, file->addr, file->len, file->export_lost);
 	return err ? regions_fail(file, "map", err) : 0;
 }
 
@@ -284,6 +287,7 @@ int region_file_map(struct region_file *file)
 
 void region_file_close(struct region_file *file)
 {
+	cut_guard_remove(&file->guard);
 	if (file->addr)
 		munmap(file->addr, file->len);
 	if (file->rofd >= 0)

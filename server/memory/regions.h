@@ -10,9 +10,11 @@
 #ifndef RMEMFS_SERVER_MEMORY_REGIONS_H
 #define RMEMFS_SERVER_MEMORY_REGIONS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/cut_guard.h"
 #include "common/transport/transport.h"
 #include "server/config/config.h"
 
@@ -22,6 +24,9 @@ struct region_file {
 	int fd, rofd; /* -1: not open */
 	void *addr;
 	bool made; /* this start made it */
+	struct cut_guard guard;
+	atomic_bool *export_lost; /* export.lost */
+	bool lost, gained;        /* told, see region_loss.h */
 };
 
 /* Opens, allocates and maps all files. After a failure some may be open. If the kernel has no huge

@@ -23,6 +23,7 @@
 #ifndef RMEMFS_SERVER_META_META_H
 #define RMEMFS_SERVER_META_META_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,8 +48,11 @@ struct meta_export {
 	void *const *bases;      /* [of all these regions] where each is mapped */
 	const char *missing;     /* the first region's file that this start had to make, or NULL */
 	uint32_t missing_region; /* its index */
-	const bool *used;    /* [nregions] the file was there before, with any bytes; NULL: none */
-	uint64_t max_inodes; /* 0: as many as the store has room for */
+	const char *holed;       /* the first region's file that had holes, or NULL */
+	uint32_t holed_region;   /* its index */
+	const bool *used; /* [nregions] the file was there before, with any bytes; NULL: none */
+	const atomic_bool *lost;          /* see volume_is_lost(); NULL: never */
+	uint64_t max_inodes;              /* 0: as many as the store has room for */
 	const struct quota_limit *quotas; /* [nquotas] */
 	unsigned nquotas;
 };

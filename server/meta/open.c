@@ -164,6 +164,11 @@ static int check_regions(
 		snprintf(why->text, why->len,
 			"export %s: its region %s.%04" PRIu64 " is missing or has lost bytes: %s",
 			e->name, e->name, there / stored->space.region_pages, remedy);
+	else if (e->holed && e->holed_region < stored->space.nregions)
+		snprintf(why->text, why->len,
+			"export %s: its region %s has holes: a process that had it open has cut "
+			"it, and the bytes are lost: leave the export out of the configuration",
+			e->name, e->holed);
 	else
 		return 0;
 	return -EBADMSG;
@@ -190,6 +195,7 @@ static int set_volume(struct meta *m, struct volume *v, const struct meta_export
 	if (!v->bases)
 		return -ENOMEM;
 	memcpy(v->bases, e->bases, n * sizeof(*v->bases));
+	v->lost = e->lost;
 	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
 	v->protect = protect_new(&v->space, v->bases);
 	return v->protect ? 0 : -ENOMEM;

@@ -16,10 +16,10 @@ enum { STEP_SHARE = 16, STEP_MAX = 128, STEP_MIN = 32 };
 enum { FULL_TRIES = 2 };
 
 /* While a snapshot has no room aside, the dirty pages of its export wait, but not those of
- * others. */
+ * others. Lost memory can't be zeroed. */
 static bool may_scrub(const struct volume *v)
 {
-	return space_has_dirty(&v->space) && protect_has_room(v->protect);
+	return space_has_dirty(&v->space) && !volume_is_lost(v) && protect_has_room(v->protect);
 }
 
 static bool meta_reclaim_is_full(const struct meta *m)
@@ -57,7 +57,7 @@ static int take_job(struct meta *m, const struct scrub_job *job, uint64_t *freed
 {
 	struct space *sp = &m->volumes[job->export_index].space;
 
-	if (job->refused)
+	if (job->refused || volume_is_lost(&m->volumes[job->export_index]))
 		return space_still_dirty(sp, job->run);
 	*freed += job->run.npages;
 	return space_scrubbed(sp, job->run);

@@ -338,6 +338,13 @@ static int move_some(struct shrink *s, bool *more)
 	CRASH_POINT("shrink.claimed");
 	copy_bytes(s);
 	CRASH_POINT("shrink.copied");
+	if (volume_is_lost(s->v)) {
+		snprintf(s->why, s->whylen,
+			"export '%s': a region's file was cut while the export was being made "
+			"smaller: leave the export out of the configuration",
+			s->v->name);
+		return -EBADMSG;
+	}
 	err = in_batch(s, remap, &unused);
 	CRASH_POINT("shrink.moved");
 	s->moved += s->npages;

@@ -154,7 +154,7 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 {
 	int err;
 
-	*want = min_u64(*want, c->v->space.now.free);
+	*want = volume_is_lost(c->v) ? 0 : min_u64(*want, c->v->space.now.free);
 	if (*want == 0)
 		return ns_room(c, npages, grows);
 	err = meta_room(c->m, npages + ROOM_PAGES_QUOTA + *want / PAGES_PER_STORE_PAGE, true);

@@ -159,6 +159,9 @@ int ns_copy(struct ns_call *c)
 	if (!err)
 		err = copy_bytes(&copy, done);
 	CRASH_POINT("copy.after");
+	/* Nothing has changed in the store yet. */
+	if (!err && done && volume_is_lost(c->v))
+		err = -EIO;
 	if (done) {
 		copy.dst.attr.size = max_u64(copy.dst.attr.size, copy.req->dst_offset + done);
 		copy.dst.attr.mtime = copy.dst.attr.ctime = c->ctx->now;

@@ -65,6 +65,24 @@ static bool changes(const struct rpc_request *req)
 	return (req->op >= RPC_SETATTR && !gives_back && !reads) || req->op == RPC_UNPROTECT;
 }
 
+/* The operations that give a file bytes, pages or a size. Names, and the bytes in memory that is
+ * still there, can be read, so that they can be saved. */
+static bool needs_memory(const struct rpc_request *req)
+{
+	switch (req->op) {
+	case RPC_GRANT:
+	case RPC_COPY:
+	case RPC_FALLOCATE:
+		return true;
+	case RPC_SETATTR:
+		return req->setattr.valid & SET_SIZE;
+	case RPC_COMMIT:
+		return req->commit.tail.len || req->commit.flags & (COMMIT_SIZE | COMMIT_MTIME);
+	default:
+		return false;
+	}
+}
+
 int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
 	struct rpc_reply *rep, struct wire_out *tail)
 {
@@ -76,6 +94,8 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 		return execute_refuse(rep, -EOPNOTSUPP);
 	if (ctx->read_only && changes(req))
 		return execute_refuse(rep, -EROFS);
+	if (volume_is_lost(call.v) && needs_memory(req))
+		return execute_refuse(rep, -EIO);
 	m->lacks_pages = false;
 	err = operations[req->op](&call);
 	if (store_failed(m->store))

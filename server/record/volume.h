@@ -5,6 +5,7 @@
 #ifndef RMEMFS_SERVER_RECORD_VOLUME_H
 #define RMEMFS_SERVER_RECORD_VOLUME_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/base/types.h"
@@ -40,7 +41,8 @@ struct volume {
 	char name[EXPORT_NAME_MAX + 1];
 	uint16_t id; /* in the store; from 1 on, never used twice */
 	uint32_t generation;
-	void **bases; /* [space.nregions] */
+	void **bases;            /* [space.nregions] */
+	const atomic_bool *lost; /* see volume_is_lost(); NULL: never */
 	struct space space;
 	struct protect *protect; /* asked before a page of a file is changed; see protect.h */
 	struct volume_counts now, saved;
@@ -54,6 +56,13 @@ struct volume {
 	uint64_t reap_from;
 	struct retry reap_retry;
 };
+
+/* A part of the export's memory is lost, see server/memory/region_loss.h. Bytes that the server
+ * reads there may be zeros. Any thread may set it; it stays. */
+static inline bool volume_is_lost(const struct volume *v)
+{
+	return v->lost && atomic_load_explicit(v->lost, memory_order_relaxed);
+}
 
 static inline uint64_t inode_key(const struct volume *v, uint64_t ino)
 {

@@ -13,6 +13,7 @@
 #include "server/recall/recall.h"
 #include "server/serve/dispatch.h"
 #include "server/session/attach.h"
+#include "server/session/lost_memory.h"
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
 
@@ -117,6 +118,7 @@ int control_tick(struct server *s)
 	int64_t now = now_ms(), next;
 
 	next = sessions_judge(s, now);
+	next = control_sooner(next, lost_memory_tick(s, now));
 	next = control_sooner(next, page_reuse_tick(s, now));
 	next = control_sooner(next, page_recall_tick(s, now));
 	next = control_sooner(next, snapshot_tick(s, now));

@@ -50,11 +50,15 @@ void start_describe(const struct exports *exports, const struct export *e, struc
 		.mapped_pages = mapped_pages(e),
 		.bases = e->bases,
 		.used = e->used,
+		.lost = &e->lost,
 		.max_inodes = e->config->inodes,
 		.quotas = e->config->limits,
 		.nquotas = (unsigned)e->config->quotas.n,
 	};
 	out->missing = find_made(exports, e, &out->missing_region);
+	out->holed_region = e->holed;
+	if (e->holed < e->nregions)
+		out->holed = exports->regions[e->first_region + e->holed].path;
 }
 
 /* ---- snapshot_dir ---------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "server/session/client_session.h"
+#include "server/session/lost_memory.h"
 #include "server/session/peers.h"
 #include "server/session/turns.h"
 
@@ -569,6 +570,8 @@ static void opened(struct conn *c)
 /* Logs the reason, if the end was not in order. A stranger may go as it came. */
 static void tell_lost(const struct conn *c, int status)
 {
+	if (status == -EFAULT)
+		lost_memory_suspect(c->server);
 	if (status == -EPROTO)
 		tell_closed(c, LOG_LEVEL_WARNING, "what it sent is not our protocol");
 	else if (status == -EACCES)

@@ -107,6 +107,7 @@ struct server {
 	uint32_t peer_timeout_ms;    /* silence after which a channel is closed */
 	int64_t running_ms;          /* time in which this process ran, up to judged_ms */
 	int64_t judged_ms, judge_ms; /* when silence was judged last, and is to be next */
+	int64_t look_ms;             /* see lost_memory.h */
 	bool stopping;
 	bool reclaim;      /* meta_reclaim has something to do */
 	bool rings_wanted; /* by some session */

@@ -9,6 +9,7 @@
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/session/lost_memory.h"
 #include "server/session/peers.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
@@ -331,6 +332,17 @@ unsigned client_session_sharers(const struct client_session *session)
 
 enum { REGIONS_PER_MESSAGE = 512 };
 
+/* A lost region gets no key: its access is 0. */
+static int make_key(struct conn *c, uint32_t index, unsigned access, struct region_key *key)
+{
+	const struct region_file *file = &c->server->exports->regions[index];
+
+	if (!file->lost)
+		return channel_publish(c->channel, c->port->regions[index], access, key);
+	*key = (struct region_key){.len = file->len};
+	return 0;
+}
+
 /* Makes keys for the regions before end. */
 static int client_session_publish(struct conn *c, uint32_t end)
 {
@@ -340,13 +352,14 @@ static int client_session_publish(struct conn *c, uint32_t end)
 
 	if (!(session->stored.flags & ATTACH_READ_ONLY))
 		access |= REGION_WRITE;
+	if (!c->nkeys)
+		lost_memory_look(c->server, session->export);
 	if (!c->nkeys && channel_peer_pid(c->channel))
 		err = peers_note(c->server, session->stored.id, channel_peer_pid(c->channel));
 	while (!err && c->nkeys < end) {
 		uint32_t i = session->export->first_region + c->nkeys;
 
-		err = channel_publish(c->channel, c->port->regions[i], access, &c->keys[c->nkeys]);
-
+		err = make_key(c, i, access, &c->keys[c->nkeys]);
 		if (!err)
 			c->nkeys++;
 	}

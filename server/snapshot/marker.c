@@ -24,7 +24,7 @@ enum { RECORD_BYTES_MAX = 32768, REAP_CUT_BYTES = 8 };
 
 struct marker {
 	struct store_view *view;
-	struct protect *protect;
+	const struct volume *v;
 	struct marker_facts facts;
 	uint16_t export_id;
 
@@ -66,7 +66,7 @@ int marker_new(struct meta *m, unsigned export_index, uint64_t aside_bytes, int 
 	if (!mk)
 		return -ENOMEM;
 	mk->export_id = v->id;
-	mk->protect = v->protect;
+	mk->v = v;
 	take_facts(mk, m, v);
 	begin_table(mk, 0);
 	err = protect_begin(v->protect, aside_bytes, wake_fd);
@@ -84,7 +84,7 @@ void marker_delete(struct marker *mk)
 {
 	if (!mk)
 		return;
-	protect_end(mk->protect);
+	protect_end(mk->v->protect);
 	store_view_close(mk->view);
 	free(mk);
 }
@@ -96,7 +96,12 @@ const struct marker_facts *marker_facts(const struct marker *mk)
 
 struct protect *marker_pages(const struct marker *mk)
 {
-	return mk->protect;
+	return mk->v->protect;
+}
+
+bool marker_memory_is_lost(const struct marker *mk)
+{
+	return volume_is_lost(mk->v);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */

@@ -50,6 +50,8 @@ void marker_delete(struct marker *mk);
 
 const struct marker_facts *marker_facts(const struct marker *mk);
 struct protect *marker_pages(const struct marker *mk);
+/* A part of the export's memory is lost: what was taken of it may be zeros. Any thread. */
+bool marker_memory_is_lost(const struct marker *mk);
 
 /* -ENOENT: that was the last one. -ESTALE: the store was short of room, and the marker is gone;
  * -EBADMSG: the store is damaged. */

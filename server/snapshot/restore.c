@@ -506,6 +506,8 @@ static int restore_pages(struct restoring *r)
 		if (!err)
 			fill_pages(r, first, n, data);
 	}
+	if (err == -ENOENT && volume_is_lost(r->v))
+		return image_fail(r->why, -EIO, "a region's file was cut meanwhile");
 	if (err == -ENOENT && r->nfilled != r->nplaced)
 		return image_fail(r->why, -EBADMSG,
 			"the snapshot contradicts itself: pages of files are not in it");

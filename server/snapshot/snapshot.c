@@ -509,6 +509,10 @@ static void snapshot_start(struct client_request *req, struct export *export)
 		client_request_refuse(req, -EINVAL,
 			"'%.*s': must be a path from / on, of at most %d bytes", dir->len, dir->s,
 			SNAPSHOT_DIR_BYTES - 1);
+	else if (atomic_load(&export->lost))
+		client_request_refuse(req, -EIO,
+			"memory of export '%s' is lost; the server's log names the region",
+			export->name);
 	else
 		snapshot_begin(req, export);
 }

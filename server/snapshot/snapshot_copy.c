@@ -50,6 +50,9 @@ static int stopped(struct snapshot_copy *c, const struct image_why *why)
 {
 	if (atomic_load(&c->cancelled))
 		return image_fail(why, -ECANCELED, "it was cancelled");
+	if (marker_memory_is_lost(c->marker))
+		return image_fail(
+			why, -EIO, "memory of the export is lost; the log names the region");
 	if (protect_lost(marker_pages(c->marker)))
 		return image_fail(why, -ENOMEM, "the server is out of memory");
 	return 0;

@@ -12,6 +12,9 @@
  *                                            that begins to come, and "done" when all is there
  *     badpeer name ADDRESS EXPORT NAME       attaches as a client of that name, and stays; says
  *                                            "ready"
+ *     badpeer cut ADDRESS EXPORT REGION HOW  shm: shares the export, changes the length of that
+ *                                            region's file (shorter, longer, hole), and stays; says
+ *                                            "done"
  *     badpeer serve ADDRESS VERSION          a server that answers every hello by one of that
  *                                            version and then talks nonsense; of version 0
  *                                            closes each connection; says "ready"
@@ -23,10 +26,12 @@
  */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include "common/transport/address.h"
@@ -440,6 +445,77 @@ static void stay_as(const char *export, const char *client)
 	close(fd);
 }
 
+/* ---- cut ------------------------------------------------------------------------------------- */
+
+/* Receives one packet of shm; *fd: the descriptor that came with it, or -1. */
+static void get_packet(int sock, struct sock_frame *frame, int *fd)
+{
+	uint8_t bytes[FRAME_BYTES + MSG_BYTES];
+	struct iovec iov = {bytes, sizeof(bytes)};
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr mh = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *cmsg;
+
+	if (recvmsg(sock, &mh, 0) < FRAME_BYTES || sock_frame_decode(bytes, frame))
+		errx(1, "no frame");
+	cmsg = CMSG_FIRSTHDR(&mh);
+	*fd = -1;
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(cmsg), sizeof(*fd));
+}
+
+/* The descriptor of a region's file. All come before the answer to REGIONS. */
+static int region_descriptor(int sock, unsigned region)
+{
+	struct rpc_request req = request(RPC_REGIONS, RPC_NO_SLOT, 0);
+	struct sock_frame frame;
+	int fd, found = -1;
+	unsigned n = 0;
+
+	put_request(sock, &req);
+	do {
+		get_packet(sock, &frame, &fd);
+		if (fd >= 0 && n++ == region)
+			found = fd;
+	} while (frame.type != FRAME_MESSAGE);
+	if (found < 0)
+		errx(1, "no such region");
+	return found;
+}
+
+static int change_file(int fd, const char *how)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -1;
+	if (strcmp(how, "shorter") == 0)
+		return ftruncate(fd, st.st_size / 2);
+	if (strcmp(how, "longer") == 0)
+		return ftruncate(fd, st.st_size + (1 << 20));
+	if (strcmp(how, "hole") == 0)
+		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size / 2);
+	errx(2, "see badpeer.c");
+}
+
+static void cut(const char *export, unsigned region, const char *how)
+{
+	int sock = attach(export, ATTACH_SHARED);
+
+	if (change_file(region_descriptor(sock, region), how))
+		err(1, "%s", how);
+	puts("done");
+	fflush(stdout);
+	pause();
+	close(sock);
+}
+
 /* ---- serve ----------------------------------------------------------------------------------- */
 
 static int begin_to_listen(void)
@@ -564,6 +640,8 @@ int main(int argc, char **argv)
 		greedy(argv[3]);
 	else if (strcmp(argv[1], "name") == 0 && argc > 4)
 		stay_as(argv[3], argv[4]);
+	else if (strcmp(argv[1], "cut") == 0 && argc > 5)
+		cut(argv[3], number(argv[4]), argv[5]);
 	else if (strcmp(argv[1], "answer") == 0 && argc > 4)
 		answer(-(int)number(argv[3]), argv[4]);
 	else if (strcmp(argv[1], "serve") == 0)

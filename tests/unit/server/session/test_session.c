@@ -152,7 +152,7 @@ static void end__that_failed_is_tried_again(void **state)
 
 static void end__is_not_tried_of_one_that_goes_on(void **state)
 {
-	assert_int_equal(control_tick(&server), -1);
+	assert_int_equal(sessions_tick(&server, now_ms()), -1);
 	assert_non_null(client_session_find(&server, fx.ctx.session));
 }
 
