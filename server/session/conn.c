@@ -12,7 +12,6 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "server/session/client_session.h"
-#include "server/session/lost_memory.h"
 #include "server/session/peers.h"
 #include "server/session/turns.h"
 
@@ -571,7 +570,7 @@ static void opened(struct conn *c)
 static void tell_lost(const struct conn *c, int status)
 {
 	if (status == -EFAULT)
-		lost_memory_suspect(c->server);
+		c->server->look_ms = 0; /* see lost_memory.h */
 	if (status == -EPROTO)
 		tell_closed(c, LOG_LEVEL_WARNING, "what it sent is not our protocol");
 	else if (status == -EACCES)

@@ -45,8 +45,3 @@ int64_t lost_memory_tick(struct server *s, int64_t now)
 	s->look_ms = now + LOOK_MS;
 	return s->look_ms;
 }
-
-void lost_memory_suspect(struct server *s)
-{
-	s->look_ms = 0;
-}

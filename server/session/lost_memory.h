@@ -12,11 +12,10 @@
 #include "server/session/context.h"
 
 /* Looks at the regions of all exports once a second while there are sessions, and at once when an
- * access has failed. Returns when to call it next, in now_ms(); -1: when there is a session. */
+ * access has failed (server.look_ms is 0 then). Returns when to call it next, in now_ms(); -1: when
+ * there is a session. */
 int64_t lost_memory_tick(struct server *s, int64_t now);
 /* Looks at an export's regions now: before a channel gets keys to them. */
 void lost_memory_look(struct server *s, struct export *export);
-/* A transport has failed to reach memory of some export: the next tick looks at once. */
-void lost_memory_suspect(struct server *s);
 
 #endif
