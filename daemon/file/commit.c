@@ -28,6 +28,16 @@ bool commit_is_at_risk_locked(const struct inode *inode)
 	       (c->size_dirty || c->set || inode->map.uncommitted);
 }
 
+bool commit_lacks_data(struct inode *inode)
+{
+	bool lacks;
+
+	pthread_mutex_lock(&inode->lock);
+	lacks = inode->commit.size_dirty || inode->map.uncommitted;
+	pthread_mutex_unlock(&inode->lock);
+	return lacks;
+}
+
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;

@@ -64,6 +64,10 @@ bool commit_is_clean_locked(const struct inode *inode);
  * Times alone don't count: the server sets them by itself in part. */
 bool commit_is_at_risk_locked(const struct inode *inode);
 
+/* Whether the server does not know the size or the extents that bytes are found by. O_DSYNC,
+ * O_DIRECT and fdatasync(2) wait for these, and not for times. */
+bool commit_lacks_data(struct inode *inode);
+
 /* A write's data did not get where it belongs. */
 void commit_failed_locked(struct inode *inode, int status);
 /* The handle is opened: its user is to be told of failures from now on. */

@@ -11,7 +11,6 @@
 #include "daemon/file/op_inode.h"
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
-#include "daemon/file/gate.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/gate_pass.h"
 
@@ -36,6 +35,12 @@ static void synced(struct request *req, int status)
 	op_finish(req, failed ? failed : status);
 }
 
+/* fdatasync(2) does not wait for times alone. */
+static bool is_synced(const struct request *req, struct inode *inode)
+{
+	return req->op == OP_FSYNC && req->args.datasync && !commit_lacks_data(inode);
+}
+
 static void sync_commit(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -45,7 +50,7 @@ static void sync_commit(struct request *req, int status)
 		lease_note_closing(inode, handle_of(req));
 	if (failed || status)
 		op_finish(req, failed ? failed : status);
-	else if (commit_wait(req, inode, &status, synced))
+	else if (is_synced(req, inode) || commit_wait(req, inode, &status, synced))
 		synced(req, status);
 }
 
@@ -81,27 +86,8 @@ void op_flush(struct request *req)
 		flush_unlocked(req, 0);
 }
 
-/* fdatasync(2) does not wait for times alone. */
-static bool only_times_dirty(const struct request *req)
-{
-	struct inode *inode = op_inode_of(req);
-	bool only;
-
-	pthread_mutex_lock(&inode->lock);
-	only = !inode->commit.size_dirty && !inode->map.uncommitted &&
-	       !gate_has_acknowledged(&inode->gate) &&
-	       !commit_has_to_tell_locked(inode, handle_of(req));
-	pthread_mutex_unlock(&inode->lock);
-	inode_put(inode);
-	return only;
-}
-
 void op_fsync(struct request *req)
 {
-	if (req->args.datasync && only_times_dirty(req)) {
-		reply_error(req, 0);
-		return;
-	}
 	sync_begin(req);
 	sync_file(req);
 }

@@ -207,14 +207,9 @@ static void log_lost_write(const struct request *req, int status)
 static bool must_commit(const struct request *req, struct inode *inode)
 {
 	uint32_t flags = req->args.cached ? 0 : req->args.flags;
-	bool must = (flags & O_SYNC) == O_SYNC;
 
-	if (must || !(flags & (O_DSYNC | O_DIRECT)))
-		return must;
-	pthread_mutex_lock(&inode->lock);
-	must = inode->commit.size_dirty || inode->map.uncommitted;
-	pthread_mutex_unlock(&inode->lock);
-	return must;
+	return (flags & O_SYNC) == O_SYNC ||
+	       ((flags & (O_DSYNC | O_DIRECT)) && commit_lacks_data(inode));
 }
 
 /* The server knows the file's new length only when the acknowledged writes in front of this one are

@@ -143,6 +143,25 @@ read_direct() {
 	[ "$(total rpc_data_bytes)" -eq 0 ]
 }
 
+# overwrite_synced COUNT: overwrites so many blocks, with an fdatasync(2) after each.
+overwrite_synced() {
+	fio --name=synced --filename="$mnt/data" --filesize=8M --number_ios="$1" --rw=write --bs=4k \
+		--fdatasync=1 --output="$dir/fio.log"
+}
+
+# bats test_tags=only:tcp
+@test "fdatasync(2) of what was overwritten costs no RPC" {
+	mount_rmem
+	dd if=/dev/zero of="$mnt/data" bs=1M count=8 status=none
+	umount_rmem
+	few=$(cost rpcs overwrite_synced 1)
+	began=$SECONDS
+	many=$(cost rpcs overwrite_synced "$blocks")
+	echo "RPCs: $few for one, $many for $blocks in $((SECONDS - began)) s"
+	# The client commits the new times once a second.
+	[ $((many - few)) -le $((SECONDS - began + 3)) ]
+}
+
 # calls KIND: prints the daemon's read (syscr) or write (syscw) calls so far, or its bytes (rchar,
 # wchar).
 calls() {
