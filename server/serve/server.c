@@ -28,9 +28,6 @@
 enum {
 	EVENTS = 64,
 	EVENTS_MAX = 1024, /* of one port, before its requests are run */
-	SPIN_US = 20,      /* how long an idle loop polls before it sleeps */
-	SPIN_CPUS = 4,     /* with fewer CPUs it would take the one that its clients run on */
-	TICK_MS = 20,      /* how late a busy loop may do the work that is due */
 	GOODBYE_MS = 2000, /* time for the last replies to go out */
 };
 
@@ -208,8 +205,6 @@ int server_new(const struct server_config *config, struct server **out)
 	s->epoll_fd = s->signal_fd = s->dir.lock_fd = -1;
 	/* Sessions outlive a server, and know the last one's numbers. */
 	s->incarnation = s->nasks = (uint64_t)realtime_ns();
-	if (sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS)
-		s->spin_ns = SPIN_US * INT64_C(1000);
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
 	s->lease_limit = (uint32_t)config->lease_limit;
 	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
@@ -344,23 +339,6 @@ static int work(struct server *s)
 	return events || more;
 }
 
-static int work_until_idle(struct server *s, int64_t tick_at)
-{
-	int64_t spin_until = 0;
-
-	for (;;) {
-		int busy = work(s);
-		int64_t now = clock_ns(CLOCK_MONOTONIC);
-
-		if (busy < 0)
-			return busy;
-		if (busy)
-			spin_until = now + s->spin_ns;
-		if (now >= spin_until || now >= tick_at)
-			return 0;
-	}
-}
-
 static void read_signals(struct server *s)
 {
 	struct signalfd_siginfo info;
@@ -437,18 +415,15 @@ static int server_sooner(int timeout_ms, int other_ms)
 
 int server_run(struct server *s)
 {
-	int64_t tick_at = 0;
 	int err;
 
 	while (!s->stopping) {
 		int timeout_ms;
 
-		err = work_until_idle(s, tick_at);
-
-		if (err)
+		err = work(s);
+		if (err < 0)
 			return err;
 		timeout_ms = control_tick(s);
-		tick_at = clock_ns(CLOCK_MONOTONIC) + TICK_MS * 1000000ll;
 		if (s->leaving)
 			timeout_ms = server_sooner(timeout_ms, stop_step(s));
 		err = sleep_until_event(s, timeout_ms);

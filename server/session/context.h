@@ -102,7 +102,6 @@ struct server {
 
 	uint64_t incarnation; /* this run of the process */
 	int64_t start_ms;
-	int64_t spin_ns; /* how long an idle loop polls before it sleeps */
 	uint32_t lease_ms, lease_limit;
 	uint32_t peer_timeout_ms;    /* silence after which a channel is closed */
 	int64_t running_ms;          /* time in which this process ran, up to judged_ms */
