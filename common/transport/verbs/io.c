@@ -310,6 +310,7 @@ static int post_single(struct verbs_channel *ch, enum io_dir dir, const struct w
 	void *context = (void *)(uintptr_t)seq;
 	int err;
 
+	ch->base.counters.doorbells++;
 	if (dir == IO_READ)
 		err = rdma_post_readv(
 			ch->id, context, ch->sges, (int)work->nsge, (int)flags, remote, key->rkey);
@@ -344,6 +345,7 @@ static int post_chain(struct verbs_channel *ch, enum io_dir dir, const struct wo
 			ch, dir == IO_READ ? SQ_READ : SQ_WRITE, bytes, last, &wr->send_flags);
 		sges += works[i].nsge;
 	}
+	ch->base.counters.doorbells++;
 	err = ibv_post_send(ch->id->qp, ch->wrs, &bad);
 	*nposted = err && bad ? (uint32_t)(bad - ch->wrs) : nworks;
 	return err;
@@ -380,7 +382,6 @@ int verbs_post(struct channel *base, enum io_dir dir, const struct work *works, 
 	} else {
 		err = post_chain(ch, dir, works, nworks, &nposted);
 	}
-	base->counters.doorbells++;
 	if (err) {
 		sq_unpush(ch, dir, nworks - nposted);
 		verbs_channel_fail(ch, -err);
