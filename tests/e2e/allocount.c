@@ -1,6 +1,7 @@
-/* allocount.c - a library that a program preloads (LD_PRELOAD). It counts the program's allocations
- * and the bytes that it copies by memcpy(). The counters are two native 64-bit numbers in the file
- * that RMEMFS_ALLOCOUNT names. All children share them. */
+/* allocount.c - a library that a program preloads (LD_PRELOAD). It counts the program's
+ * allocations, the bytes that it copies by memcpy(), and its calls of epoll_wait() and recvmsg().
+ * The counters are native 64-bit numbers in the file that RMEMFS_ALLOCOUNT names. All children
+ * share them. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -8,10 +9,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ALLOCATIONS, COPIED, COUNTERS };
+enum { ALLOCATIONS, COPIED, WAITS, RECEPTIONS, COUNTERS };
 static _Atomic uint64_t *count;
 
 /* The C library's own entry points. Calling them needs no dlsym(), which would allocate. */
@@ -34,10 +38,15 @@ __attribute__((constructor)) static void share_count(void)
 		count = map;
 }
 
-static void counted(void)
+static void add(int counter, uint64_t n)
 {
 	if (count)
-		atomic_fetch_add_explicit(&count[ALLOCATIONS], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&count[counter], n, memory_order_relaxed);
+}
+
+static void counted(void)
+{
+	add(ALLOCATIONS, 1);
 }
 
 void *malloc(size_t size)
@@ -74,7 +83,18 @@ void *aligned_alloc(size_t alignment, size_t size)
 /* Without restrict: the compiler would make memmove() a memcpy() again. */
 void *memcpy(void *to, const void *from, size_t len)
 {
-	if (count)
-		atomic_fetch_add_explicit(&count[COPIED], len, memory_order_relaxed);
+	add(COPIED, len);
 	return memmove(to, from, len);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)
+{
+	add(WAITS, 1);
+	return (int)syscall(SYS_epoll_wait, fd, events, max, timeout_ms);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	add(RECEPTIONS, 1);
+	return syscall(SYS_recvmsg, fd, message, flags);
 }

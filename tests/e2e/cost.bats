@@ -74,6 +74,15 @@ in_new() {
 	[ "$(total writes)" -eq "$files" ]
 }
 
+# bats test_tags=only:tcp
+@test "the pages of a mount's first small file come along with its CREATE" {
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs fill 1)
+	echo "RPCs: $none for nothing, $rpcs for one file"
+	# LOOKUP, CREATE, COMMIT; in the end a RETURN of the other pages.
+	[ $((rpcs - none)) -le 4 ]
+}
+
 # For each file tar does create, write, utimes, chown, chmod and close.
 unpack() {
 	tar -C "$mnt" -xf "$dir/$1.tar"
@@ -113,6 +122,22 @@ unpack() {
 	echo "RPCs: $none for nothing, $first for $files files the first time, then $again"
 	[ $((first - none)) -le $((2 * files + 3)) ]
 	[ $((again - none)) -le $((files + 3)) ]
+}
+
+remove_all() {
+	local i
+	for ((i = 0; i < ${1}; i++)); do
+		rm "$mnt/small.$i"
+	done
+}
+
+# bats test_tags=only:tcp
+@test "removing a small file costs a LOOKUP, an UNLINK, and a RETURN for many of them" {
+	cost rpcs fill "$files"
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs remove_all "$files")
+	echo "RPCs: $none for nothing, $rpcs for $files files"
+	[ $((rpcs - none)) -le $((2 * files + files / 10 + 3)) ]
 }
 
 overwrite() {
@@ -258,18 +283,23 @@ append() {
 	[ $((many - few)) -le $((SECONDS - began + 20)) ]
 }
 
-# mount_counting: mounts a daemon whose allocations and copied bytes are counted.
+# mount_counting [OPTION]...: mounts a daemon of which liballocount.so counts what it names.
 mount_counting() {
-	truncate -s 16 "$dir/count"
-	LD_PRELOAD=$bin/liballocount.so RMEMFS_ALLOCOUNT=$dir/count mount_rmem
+	truncate -s 32 "$dir/count"
+	LD_PRELOAD=$bin/liballocount.so RMEMFS_ALLOCOUNT=$dir/count mount_rmem "$@"
+}
+
+# counted N: prints counter N of allocount.c.
+counted() {
+	od -An -t u8 -j $(($1 * 8)) -N 8 "$dir/count" | tr -d ' '
 }
 
 allocations() {
-	od -An -t u8 -N 8 "$dir/count" | tr -d ' '
+	counted 0
 }
 
 copied_mib() {
-	echo $(($(od -An -t u8 -j 8 -N 8 "$dir/count") >> 20))
+	echo $(($(counted 1) >> 20))
 }
 
 # allocating COMMAND...: prints the daemon's allocations while the command runs.
@@ -293,6 +323,38 @@ allocating() {
 		echo "allocations of $what: $few for 10, $many for 2000"
 		[ "$many" -le "$few" ]
 	done
+}
+
+# read_deep COUNT: reads so many blocks, sixteen at a time.
+read_deep() {
+	fio --name=deep --filename="$mnt/data" --filesize=8M --number_ios="$1" --rw=randread --bs=4k \
+		--direct=1 --ioengine=libaio --iodepth=16 --output="$dir/fio.log"
+}
+
+# waits COMMAND...: prints the daemon's calls of epoll_wait and of recvmsg while the command runs.
+waits() {
+	local waits receptions
+	waits=$(counted 2) receptions=$(counted 3)
+	"$@" >&2
+	echo $(($(counted 2) - waits)) $(($(counted 3) - receptions))
+}
+
+# bats test_tags=unsanitized
+@test "over shm requests make few waits, and a write does not ask the socket" {
+	# shellcheck disable=SC2034 # for the helpers
+	transport=shm
+	mount_counting -o spin_us=0
+	dd if=/dev/zero of="$mnt/data" bs=1M count=8 status=none
+	overwrite 100
+	waits overwrite 2000 >"$dir/alone"
+	waits read_deep 2000 >"$dir/deep"
+	read -r alone receptions <"$dir/alone"
+	read -r deep _ <"$dir/deep"
+	echo "2000 writes: $alone waits, $receptions receptions; 2000 reads, 16 at a time: $deep waits"
+	# One for each write, and now and then another.
+	[ "$alone" -le 3000 ]
+	[ "$receptions" -le 100 ]
+	[ "$deep" -le 1500 ]
 }
 
 # large_writes [OPTION]...: copies 32 MiB to the mount; prints how many of them the daemon has

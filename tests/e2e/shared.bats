@@ -787,6 +787,22 @@ few_leases() {
 	exec 7<&- 8<&-
 }
 
+# bats test_tags=only:tcp
+@test "of 200 files of which 64 may be kept leased, several go back with each message" {
+	local nfiles=200 all few
+	start_server
+	cost ,share make_files file
+	all=$(cost ,share read_files 1)
+	stop_server
+	use_lease 10
+	echo 'lease_limit = 64;' >>"$server_conf"
+	start_server
+	few=$(cost ,share read_files 1)
+	echo "$all RPCs to read $nfiles files, $few while 64 may be kept leased"
+	[ $((few - all)) -ge 1 ]
+	[ $((few - all)) -le 50 ]
+}
+
 # is_free BYTES: at least so many bytes are in no file.
 is_free() {
 	[ "$(status_of '.exports[0] | .free + .granted + .dirty')" -ge "$1" ]
