@@ -46,17 +46,12 @@ static uint32_t depth(const struct remote *r, enum io_dir dir)
 	return dir == IO_READ ? limits->max_works_read : limits->max_works_write;
 }
 
-/* The number of works that the next batch of a call may have now. A call that needs the depth more
- * than once goes in halves of it: one half travels while the end of the other is being noticed. */
+/* The number of works that the next batch of a call may have now. */
 static uint32_t batch_size(const struct remote *r, const struct io_call *call)
 {
-	uint32_t left = call->nworks - call->nposted;
-	uint32_t max = depth(r, call->dir);
-	uint32_t room = max - r->io[call->dir].nworks;
+	uint32_t room = depth(r, call->dir) - r->io[call->dir].nworks;
 
-	if (left > max)
-		left = (max + 1) / 2;
-	return left < room ? left : room;
+	return (uint32_t)min_u64(call->nworks - call->nposted, room);
 }
 
 /* Bytes can follow a head only if they are the whole call. */
