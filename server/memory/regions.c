@@ -170,22 +170,15 @@ static int collapse(const struct region_file *file)
 	return first;
 }
 
-/* A kernel that can't collapse may still put a page into a huge one, when it is first touched
- * through an advised mapping. */
 static void take_huge_pages(struct crew *crew, const struct region_file *file)
 {
 	int err;
 
-	if (crew->huge == HUGE_PAGES_NEVER)
-		return;
-	madvise(file->addr, file->len, MADV_HUGEPAGE);
-	if (!file->made && crew->huge != HUGE_PAGES_ALWAYS)
+	if (crew->huge == HUGE_PAGES_NEVER || (!file->made && crew->huge != HUGE_PAGES_ALWAYS))
 		return;
 	err = collapse(file);
-	if (!err)
-		return;
-	atomic_store(&crew->small_pages, err);
-	madvise(file->addr, file->len, MADV_POPULATE_WRITE);
+	if (err)
+		atomic_store(&crew->small_pages, err);
 }
 
 /* The fallocate() at the end makes sure of every page; its result alone tells of failure. */
