@@ -100,10 +100,24 @@ static void recv_done(struct channel *ch, const void *data)
 {
 }
 
+/* How many keys the device takes before it has bound others. */
+static unsigned nbinds;
+
+static int publish(
+	struct channel *ch, struct region *region, unsigned access, struct region_key *key)
+{
+	if (!nbinds)
+		return -EAGAIN;
+	nbinds--;
+	*key = (struct region_key){.len = region->len, .access = access};
+	return 0;
+}
+
 static const struct transport_ops ops = {.send_buffer = send_buffer,
 	.send_cancel = send_cancel,
 	.send = send_reply,
-	.recv_done = recv_done};
+	.recv_done = recv_done,
+	.publish = publish};
 static struct transport transport = {.ops = &ops};
 static struct channel channel = {
 	.transport = &transport, .state = CH_OPEN, .limits.msg_bytes = RPC_MSG_BYTES};
@@ -213,6 +227,80 @@ static void reuse__is_awaited_by_who_lacks_pages(void **state)
 	client_request_drop(&conn.slots[0]);
 }
 
+/* ---- batches --------------------------------------------------------------------------------- */
+
+static void batch__of_all_that_has_arrived_is_one_transaction(void **state)
+{
+	struct client_session *session = client_session_find(&server, sessions[0]);
+	uint64_t before = fx_usage().transactions;
+	char names[CHANNEL_SLOTS][8];
+
+	begin_request(session,
+		(struct rpc_request){.op = RPC_MKDIR,
+			.create = {.parent = ROOT_INO, .name = fx_str("0"), .mode = 0755}});
+	for (unsigned slot = 1; slot < CHANNEL_SLOTS; slot++) {
+		struct client_request *req = &conn.slots[slot];
+
+		*req = conn.slots[0];
+		snprintf(names[slot], sizeof(names[slot]), "%u", slot);
+		req->rpc.slot = (uint16_t)slot;
+		req->rpc.create.name = fx_str(names[slot]);
+		list_add_tail(&server.ready, &req->link);
+	}
+	run_until_idle();
+	assert_int_equal(nanswers, CHANNEL_SLOTS);
+	assert_int_equal(fx_usage().transactions, before + 1);
+}
+
+/* ---- keys for regions ------------------------------------------------------------------------ */
+
+enum { REGIONS = 5 };
+
+static struct region memory[REGIONS];
+static struct region *regions[REGIONS];
+static struct region_key keys[REGIONS];
+static struct port port = {.regions = regions};
+
+/* Asks for the regions that the client does not know yet. */
+static void ask_for_regions(struct client_session *session)
+{
+	uint32_t first = conn.nkeys;
+
+	begin_request(
+		session, (struct rpc_request){
+				 .op = RPC_REGIONS, .slot = RPC_NO_SLOT, .regions.first = first});
+	conn.port = &port;
+	conn.keys = keys;
+	conn.nkeys = first;
+	run_until_idle();
+}
+
+static void regions__wait_for_a_device_that_takes_no_more_keys(void **state)
+{
+	struct client_session *session = client_session_find(&server, sessions[0]);
+
+	channel.server = true;
+	export.nregions = REGIONS;
+	for (unsigned i = 0; i < REGIONS; i++) {
+		memory[i] = (struct region){.transport = &transport, .len = PAGE_BYTES};
+		regions[i] = &memory[i];
+	}
+	conn.nkeys = 0;
+	nbinds = 2;
+	ask_for_regions(session);
+	assert_int_equal(nanswers, 1);
+	assert_int_equal(answer.regions.tail.len, 2 * RPC_REGION_BYTES);
+	ask_for_regions(session);
+	client_session_retry_stalled(&server);
+	assert_int_equal(nanswers, 0);
+	nbinds = REGIONS;
+	client_session_retry_stalled(&server);
+	assert_int_equal(nanswers, 1);
+	assert_int_equal(answer.status, 0);
+	assert_int_equal(answer.regions.tail.len, 3 * RPC_REGION_BYTES);
+	channel.server = false;
+}
+
 /* ---- more news than a PING has room for ------------------------------------------------------ */
 
 enum { MANY = 2100, NEWS_MAX = RPC_MSG_BYTES / RPC_RECALL_BYTES };
@@ -298,6 +386,8 @@ int main(void)
 		CASE(end__is_not_tried_of_one_that_goes_on),
 		CASE(end__of_one_with_pages_is_waited_for_until_it_is_fenced),
 		CASE(reuse__is_awaited_by_who_lacks_pages),
+		CASE(batch__of_all_that_has_arrived_is_one_transaction),
+		CASE(regions__wait_for_a_device_that_takes_no_more_keys),
 		CASE(recalls__of_many_are_told_of_by_turns),
 	};
 
