@@ -1,20 +1,26 @@
 #!/bin/bash
-# pairs.sh [--pairs N] OLD NEW shm|tcp - is this build as fast as the one before? OLD and NEW are
-# folders of programs. Three mounts work in turn, each at a server of its own: OLD, OLD once more, and
-# NEW. Prints for each work the median of the ratios of time NEW/OLD, with its 95 % interval, and of
-# OLD/OLD beside it: what the machine itself adds. Lines with "cpu" are the CPU time of the daemon.
-# Goes on until all intervals lie within 3 % of their median, or for N pairs (41).
+# pairs.sh [--pairs N] [--works PATTERN] OLD NEW shm|tcp - is this build as fast as the one before?
+# OLD and NEW are folders of programs. Three mounts work in turn, each at a server of its own: OLD, OLD
+# once more, and NEW. Prints for each work the median of the ratios of time NEW/OLD, with its 95 %
+# interval, and of OLD/OLD beside it: what the machine itself adds. Lines with "cpu" are the CPU time of
+# the daemon. Goes on until all intervals lie within 3 % of their median, or for N pairs (41). PATTERN
+# is a regular expression that chooses works, such as "1048576|names". RMEMFS_BENCH_OPTIONS adds mount
+# options to all mounts.
 # shellcheck disable=SC2154 # what bench.bash sets
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-pairs=41
-if [ "${1:-}" = --pairs ]; then
-	pairs=${2:?}
+pairs=41 pattern=.
+while [ $# -gt 3 ]; do
+	case $1 in
+	--pairs) pairs=${2:?} ;;
+	--works) pattern=${2:?} ;;
+	*) break ;;
+	esac
 	shift 2
-fi
+done
 [ $# -eq 3 ] || {
-	echo "usage: pairs.sh [--pairs N] OLD NEW shm|tcp" >&2
+	echo "usage: pairs.sh [--pairs N] [--works PATTERN] OLD NEW shm|tcp" >&2
 	exit 2
 }
 old=$(realpath "$1") new=$(realpath "$2") transport=$3
@@ -25,6 +31,8 @@ export RMEMFS_BIN=$new
 file_mib=128 files=1000
 works=("read 4096 1 4000" "read 4096 16 12000" "write 4096 1 4000" "write 4096 16 12000"
 	"read 1048576 1 200" "read 1048576 4 300" "write 1048576 1 200" "write 1048576 4 300" names)
+readarray -t works < <(printf '%s\n' "${works[@]}" | grep -E -e "$pattern")
+[ ${#works[@]} -gt 0 ] || bench_die "no work matches '$pattern'"
 declare -A program server_of mount_of source_of
 
 served() {
@@ -48,6 +56,7 @@ begin() {
 	server_of[$place]=$!
 	later stop "${server_of[$place]}"
 	until_true 20 served "$place" || bench_die "$(cat "$work/$place.server.log")"
+	options+=${RMEMFS_BENCH_OPTIONS:+,$RMEMFS_BENCH_OPTIONS}
 	"$2/rmemfs" -f -c /dev/null -o "$options" "${source_of[$place]}" "$work/$place" 2>"$work/$place.log" &
 	daemon[$place]=$!
 	later leave "$work/$place" "${daemon[$place]}"
