@@ -2,6 +2,9 @@
  * pages. */
 #include "tests/unit/server/sharing_fixture.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include "common/transport/transport_ops.h"
 #include "server/serve/control.h"
 #include "server/serve/dispatch.h"
@@ -258,6 +261,7 @@ enum { REGIONS = 5 };
 
 static struct region memory[REGIONS];
 static struct region *regions[REGIONS];
+static struct region_file files[REGIONS];
 static struct region_key keys[REGIONS];
 static struct port port = {.regions = regions};
 
@@ -278,12 +282,16 @@ static void ask_for_regions(struct client_session *session)
 static void regions__wait_for_a_device_that_takes_no_more_keys(void **state)
 {
 	struct client_session *session = client_session_find(&server, sessions[0]);
+	autoclose int fd = memfd_create("region", MFD_CLOEXEC);
 
+	assert_int_equal(posix_fallocate(fd, 0, PAGE_BYTES), 0);
 	channel.server = true;
 	export.nregions = REGIONS;
+	exports.regions = files;
 	for (unsigned i = 0; i < REGIONS; i++) {
 		memory[i] = (struct region){.transport = &transport, .len = PAGE_BYTES};
 		regions[i] = &memory[i];
+		files[i] = (struct region_file){.fd = fd, .len = PAGE_BYTES};
 	}
 	conn.nkeys = 0;
 	nbinds = 2;
