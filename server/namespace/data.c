@@ -4,11 +4,12 @@
 #include "common/base/util.h"
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
+#include "server/namespace/overlap.h"
 #include "server/space/protect.h"
 #include "server/record/reaper.h"
 
 enum {
-	EXTENTS_MAX = RPC_MSG_BYTES / RPC_EXTENT_BYTES,
+	EXTENTS_MAX = OVERLAP_EXTENTS_MAX,
 	/* RETURN of more inodes leaves all of them to the reaper. */
 	RETURN_AT_ONCE = 16,
 	/* A client may take our clock to be so much later than it is. */
@@ -29,43 +30,6 @@ static int decode_extents(const struct rpc_tail *tail, struct extent *e, unsigne
 		++*n;
 	}
 	return 0;
-}
-
-static uint64_t ns_data_place(const struct extent *e)
-{
-	return (uint64_t)e->region << 32 | e->page;
-}
-
-static bool overlap(uint64_t a, uint64_t alen, uint64_t b, uint64_t blen)
-{
-	return a < b + blen && b < a + alen;
-}
-
-/* Does any page occur twice, in the file (if it matters) or in memory? Most lists are sorted. */
-static bool any_twice(const struct extent *e, unsigned n, bool in_file)
-{
-	for (unsigned i = 1; i < n; i++) {
-		const struct extent *b = &e[i];
-		bool after = ns_data_place(&b[-1]) + b[-1].npages <= ns_data_place(b);
-
-		if (in_file)
-			after = after && b[-1].fpage + b[-1].npages <= b->fpage;
-		if (!after)
-			goto compare_all;
-	}
-	return false;
-
-compare_all:
-	for (unsigned i = 1; i < n; i++) {
-		for (unsigned k = 0; k < i; k++) {
-			const struct extent *a = &e[i], *b = &e[k];
-
-			if (overlap(ns_data_place(a), a->npages, ns_data_place(b), b->npages) ||
-				(in_file && overlap(a->fpage, a->npages, b->fpage, b->npages)))
-				return true;
-		}
-	}
-	return false;
 }
 
 /* ---- UNPROTECT ------------------------------------------------------------------------------- */
@@ -119,7 +83,7 @@ static int check_commit(
 	/* Reading leaves its time on any kind of inode. */
 	if (!S_ISREG(i->attr.mode) && (req->flags != COMMIT_ATIME || n))
 		return -EINVAL;
-	if (any_twice(e, n, true))
+	if (overlap_any(e, n, true))
 		return -EINVAL;
 	if (req->flags & COMMIT_SIZE && req->size > INT64_MAX)
 		return -EFBIG;
@@ -249,7 +213,7 @@ static int return_grants(struct ns_call *c)
 	unsigned n;
 	int err = decode_extents(&c->req->ret.tail, e, &n);
 
-	if (!err && any_twice(e, n, false))
+	if (!err && overlap_any(e, n, false))
 		err = -EINVAL;
 	for (unsigned k = 0; !err && k < n; k++)
 		err = space_check_granted(&c->v->space, c->ctx->session, page_run_of(&e[k]));
