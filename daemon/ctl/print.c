@@ -136,6 +136,18 @@ static void print_loss(const json_t *export)
 			text_of(export, "name"), lost, number_of(export, "regions"));
 }
 
+/* An export without a share of its own has all that the server has. */
+static void print_share(const json_t *root, const json_t *export)
+{
+	const json_t *share = json_object_get(export, "metadata");
+	uint64_t all = number_of(json_object_get(root, "store"), "bytes");
+	char used[SIZE_CHARS], bytes[SIZE_CHARS];
+
+	if (share && number_of(share, "bytes") < all)
+		printf("%s has %s of %s of metadata\n", text_of(export, "name"),
+			size_of(share, "used", used), size_of(share, "bytes", bytes));
+}
+
 static void print_exports(const json_t *root)
 {
 	const json_t *export;
@@ -156,6 +168,7 @@ static void print_exports(const json_t *root)
 			number_of(export, "regions"));
 	}
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_loss(export);
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_share(root, export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_sharing(root, export);
 }

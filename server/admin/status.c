@@ -203,6 +203,10 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 		"lost_regions", (int)region_loss_count(s->exports, export), "counters",
 		describe_counters(&sum));
 	if (object)
+		json_object_set_new(object, "metadata",
+			json_pack("{s:I s:I}", "bytes", (json_int_t)u.share_bytes, "used",
+				(json_int_t)u.share_used_bytes));
+	if (object)
 		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
 	if (object)
 		json_object_set_new(object, "leases", describe_leases(s, export, &u));

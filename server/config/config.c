@@ -9,6 +9,7 @@
 #include "common/transport/address.h"
 #include "common/base/types.h"
 #include "common/base/util.h"
+#include "server/config/config_shares.h"
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
@@ -57,6 +58,8 @@ static const struct conf_key export_keys[] = {
 	{EXPORT_KEY(size), .type = CONF_SIZE, .min = PAGE_BYTES, .multiple = PAGE_BYTES,
 		.required = true},
 	{EXPORT_KEY(inodes), .type = CONF_UINT, .min = INODES_MIN},
+	{EXPORT_KEY(metadata), .type = CONF_SIZE, .min = SHARE_MIN, .max = TIB,
+		.multiple = PAGE_BYTES},
 	{EXPORT_KEY(quotas), .type = CONF_GROUPS, .keys = config_quotas_keys,
 		.element_bytes = sizeof(struct quota_config)},
 	{0},
@@ -411,6 +414,8 @@ int server_config_finish(struct server_config *config, char *why, size_t whylen)
 	if (!err)
 		err = check_exports(config, why, whylen);
 	if (!err)
+		err = config_shares_set(config, why, whylen);
+	if (!err)
 		err = check_snapshots(config, why, whylen);
 	if (!err)
 		err = resolve_addresses(config, why, whylen);
@@ -427,5 +432,6 @@ uint64_t server_config_store_bytes(const struct server_config *config)
 		return config->metadata_reserve / PAGE_BYTES * PAGE_BYTES;
 	for (size_t i = 0; i < config->exports.n; i++)
 		data += server_config_export(config, i)->size;
-	return max_u64(METADATA_AUTO, div_round_up(data / METADATA_SHARE, PAGE_BYTES) * PAGE_BYTES);
+	data = div_round_up(data / METADATA_SHARE, PAGE_BYTES) * PAGE_BYTES;
+	return max_u64(max_u64(METADATA_AUTO, config->exports.n * METADATA_MIN), data);
 }

@@ -24,6 +24,8 @@ struct export_config {
 	char *name;
 	uint64_t size;              /* bytes of data: whole pages */
 	uint64_t inodes;            /* limit; 0: as many as fit */
+	uint64_t metadata;          /* share of the store, in bytes; 0: its part by size */
+	uint64_t share;             /* the same; 0: all. Set by server_config_finish() */
 	struct conf_groups quotas;  /* struct quota_config */
 	struct quota_limit *limits; /* [quotas.n]; set by server_config_finish() */
 };
@@ -37,7 +39,7 @@ struct server_config {
 	uint64_t lease_limit;  /* leases that a client may keep */
 	uint64_t peer_timeout; /* seconds */
 	uint64_t io_threads;
-	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
+	uint64_t metadata_reserve; /* bytes; 0: see server_config_store_bytes() */
 	enum huge_pages huge_pages;
 	uint64_t numa_node;     /* NUMA_AUTO: the node of the RDMA device */
 	struct numa_place numa; /* set by server_config_finish() */
@@ -80,7 +82,8 @@ static inline const struct export_config *server_config_export(
 	return (const struct export_config *)config->exports.v + i;
 }
 
-/* The size of the store, in bytes. */
+/* The size of the store, in bytes: by default a sixteenth of the data, at least 64 MiB, and at
+ * least 4 MiB for each export. */
 uint64_t server_config_store_bytes(const struct server_config *config);
 
 #endif

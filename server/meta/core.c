@@ -1,7 +1,7 @@
 /* core.c - the parts of the metadata core that its other files share: room in the store, and
  * writing the records of the superblock and the exports.
  */
-#include "server/meta/meta_internal.h"
+#include "server/meta/share.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static uint64_t kept(const struct meta *m, const struct volume *but)
 
 	for (unsigned i = 0; i < m->nvolumes; i++)
 		granted += &m->volumes[i] == but ? 0 : m->volumes[i].space.now.granted;
-	return m->reserve + granted / PAGES_PER_STORE_PAGE;
+	return share_reserves(m) + granted / PAGES_PER_STORE_PAGE;
 }
 
 int meta_room(struct meta *m, uint64_t npages, bool grows)

@@ -8,6 +8,7 @@
 #include "server/record/inode.h"
 #include "server/record/lease.h"
 #include "server/meta/meta_internal.h"
+#include "server/meta/share.h"
 #include "server/record/quota.h"
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -261,6 +262,8 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.max_inodes = v->max_inodes,
 		.store_bytes = store.npages * PAGE_BYTES,
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
+		.share_bytes = v->share.pages * PAGE_BYTES,
+		.share_used_bytes = share_used(v) * PAGE_BYTES,
 		.transactions = store_version(m->store),
 		.offset_bits = dirent_cookie_bits(&m->hash),
 		.layouts = v->now.leases.layouts,

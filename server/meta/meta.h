@@ -53,6 +53,7 @@ struct meta_export {
 	const bool *used; /* [nregions] the file was there before, with any bytes; NULL: none */
 	const atomic_bool *lost;          /* see volume_is_lost(); NULL: never */
 	uint64_t max_inodes;              /* 0: as many as the store has room for */
+	uint64_t metadata_bytes;          /* its share of the store; 0: all of it */
 	const struct quota_limit *quotas; /* [nquotas] */
 	unsigned nquotas;
 };
@@ -173,6 +174,7 @@ struct meta_usage {
 	uint64_t npages, free_pages, granted_pages, dirty_pages;
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
+	uint64_t share_bytes, share_used_bytes;    /* the export's part of these */
 	uint64_t transactions;                     /* that changed the store, since it was made */
 	unsigned offset_bits;                      /* directory offsets are below 1 << this */
 	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */

@@ -2,6 +2,7 @@
  * each other. server/namespace and server/check use it, too.
  *
  *     core.c             room in the store, the records of the superblock and the exports
+ *     share.c            the exports' shares of the store
  *     session_records.c  sessions and stored replies
  *     reclaim.c          reaper, ended sessions, scrubber
  *     meta.c             batches

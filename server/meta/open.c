@@ -15,6 +15,7 @@
 #include "server/record/inode.h"
 #include "server/record/lease.h"
 #include "server/record/lock.h"
+#include "server/meta/share.h"
 #include "server/space/protect.h"
 #include "server/record/quota.h"
 #include "server/record/reaper.h"
@@ -402,6 +403,8 @@ static int meta_open_load(
 		err = open_volume(m, &m->volumes[i], &config->exports[i], why);
 	if (!err)
 		err = meta_count_ended(m, &m->now.nending);
+	if (!err)
+		err = share_open(m, config);
 	CRASH_POINT("store.loaded");
 	if (!err)
 		return store_commit(m->store);

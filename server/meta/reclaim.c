@@ -57,6 +57,7 @@ static int take_job(struct meta *m, const struct scrub_job *job, uint64_t *freed
 {
 	struct space *sp = &m->volumes[job->export_index].space;
 
+	volume_charge(&m->volumes[job->export_index]);
 	if (job->refused || volume_is_lost(&m->volumes[job->export_index]))
 		return space_still_dirty(sp, job->run);
 	*freed += job->run.npages;
@@ -85,8 +86,10 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 		uint64_t finished = 0;
 		bool left = false;
 		bool due = v->now.reap_files && retry_is_due(&v->reap_retry);
-		int err = due ? reaper_step(v, nextents, &left, &finished) : 0;
+		int err;
 
+		volume_charge(v);
+		err = due ? reaper_step(v, nextents, &left, &finished) : 0;
 		if (err)
 			return err;
 		if (due)

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
+#include "server/meta/share.h"
 #include "server/record/inode.h"
 #include "server/record/lease.h"
 #include "server/record/lock.h"
@@ -94,6 +95,14 @@ static int index_of(const struct meta *m, uint16_t export_id)
 	return -ENOENT;
 }
 
+static void charge_export(struct meta *m, uint16_t export_id)
+{
+	int index = index_of(m, export_id);
+
+	if (index >= 0)
+		volume_charge(&m->volumes[index]);
+}
+
 /* The next session at or after *id that belongs to one of our exports, with its index set. */
 static int next_session(struct meta *m, uint64_t *id, struct record *rec)
 {
@@ -118,12 +127,16 @@ static int next_session(struct meta *m, uint64_t *id, struct record *rec)
 
 int meta_session_new(struct meta *m, struct meta_session *session)
 {
+	struct volume *v = &m->volumes[session->export_index];
 	struct record rec = {.session = *session};
-	int err = meta_room(m, ROOM_PAGES, false);
+	int err = share_room(v, ROOM_PAGES, false);
 
+	if (!err)
+		err = meta_room(m, ROOM_PAGES, false);
 	if (err)
 		return err;
-	rec.export_id = m->volumes[session->export_index].id;
+	volume_charge(v);
+	rec.export_id = v->id;
 	rec.session.id = m->now.next_session++;
 	err = meta_session_records_save(m, &rec);
 	if (!err)
@@ -145,6 +158,7 @@ int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
 		err = meta_session_records_decode(m, STORE_KEY(session), &val, &rec);
 	if (err)
 		return err;
+	charge_export(m, rec.export_id);
 	rec.session.flags = flags;
 	lock_waits_ask_again(&m->lock_waits, session);
 	return meta_session_records_save(m, &rec);
@@ -197,6 +211,7 @@ static int end_session(struct meta *m, unsigned export_index, uint64_t session, 
 	err = meta_session_records_decode(m, key, &val, &rec);
 	if (err || (rec.state & SESSION_ENDED) || index_of(m, rec.export_id) != (int)export_index)
 		return err;
+	volume_charge(&m->volumes[export_index]);
 	rec.state |= state;
 	m->now.nending++;
 	lock_waits_drop_session(&m->lock_waits, session);
@@ -357,6 +372,7 @@ int meta_drain_session(struct meta *m, bool *more)
 		if (err)
 			return err;
 	} while (!(rec.state & SESSION_ENDED));
+	volume_charge(&m->volumes[rec.session.export_index]);
 	err = drain(m, &m->volumes[rec.session.export_index], &rec, &done);
 	if (!err && done) {
 		err = store_del(m->store, STORE_SESSION, STORE_KEY(rec.session.id));

@@ -5,11 +5,13 @@
 
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
+#include "server/meta/share.h"
 #include "server/record/extents.h"
 #include "server/space/protect.h"
 
 static const char full[] = "the export is full";
 static const char store_full[] = "the memory for metadata is full";
+static const char share_full[] = "the export's share of the memory for metadata is used up";
 static const char inodes_used[] = "the export has as many inodes as it may have";
 static const char other_name[] = "the name is of another inode by now";
 static const char quota_used[] = "the owner's quota is used up";
@@ -22,6 +24,12 @@ int ns_room(struct ns_call *c, uint64_t npages, bool grows)
 	int err;
 
 	npages += quota_on(c->v) ? ROOM_PAGES_QUOTA : 0;
+	err = share_room(c->v, npages, grows);
+	if (err) {
+		c->m->lacks_pages = grows && share_has_room_but_for_grants(c->v, npages);
+		c->rep->text = (struct rpc_str){share_full, sizeof(share_full) - 1};
+		return err;
+	}
 	err = meta_room(c->m, npages, grows);
 	if (err != -ENOSPC)
 		return err;
@@ -152,12 +160,16 @@ void ns_fill_entry(
 
 int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *want)
 {
+	uint64_t with_grant;
 	int err;
 
 	*want = volume_is_lost(c->v) ? 0 : min_u64(*want, c->v->space.now.free);
 	if (*want == 0)
 		return ns_room(c, npages, grows);
-	err = meta_room(c->m, npages + ROOM_PAGES_QUOTA + *want / PAGES_PER_STORE_PAGE, true);
+	with_grant = npages + ROOM_PAGES_QUOTA + *want / PAGES_PER_STORE_PAGE;
+	err = share_room(c->v, with_grant, true);
+	if (!err)
+		err = meta_room(c->m, with_grant, true);
 	if (err != -ENOSPC)
 		return err;
 	*want = 0;

@@ -97,6 +97,7 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 	if (volume_is_lost(call.v) && needs_memory(req))
 		return execute_refuse(rep, -EIO);
 	m->lacks_pages = false;
+	volume_charge(call.v);
 	err = operations[req->op](&call);
 	if (store_failed(m->store))
 		return store_failed(m->store);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "common/base/util.h"
+#include "server/meta/share.h"
 #include "server/record/lease.h"
 #include "server/namespace/ns.h"
 
@@ -117,7 +118,7 @@ int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i, bool 
 
 static uint64_t always_possible(const struct ns_call *c)
 {
-	return c->m->reserve * LEASES_PER_PAGE;
+	return share_reserve(c->m, c->v) * LEASES_PER_PAGE;
 }
 
 bool ns_lease_grows(const struct ns_call *c)

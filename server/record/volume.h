@@ -34,6 +34,16 @@ struct volume_counts {
 	uint64_t reap_files; /* left to the reaper */
 	uint64_t reap_pages; /* theirs: of no visible file any more, but not dirty yet */
 	struct lease_counts leases;
+	int64_t store_pages; /* of the store; see meta/share.h */
+};
+
+/* The pages of the store that an export may have; growth and most are UINT64_MAX if it is not
+ * limited. See meta/share.h. */
+struct volume_share {
+	uint64_t pages;   /* in all */
+	uint64_t growth;  /* up to here anything can be made */
+	uint64_t most;    /* up to here what is needed to give back */
+	uint64_t reserve; /* between the two; see share_reserve() */
 };
 
 struct volume {
@@ -48,8 +58,9 @@ struct volume {
 	struct volume_counts now, saved;
 	struct holders holders; /* the same counts for each session */
 	unsigned lock_waits;    /* see meta/lock_waits.h */
-	struct quotas *quotas;  /* NULL: nobody is limited */
-	uint64_t max_inodes;    /* UINT64_MAX: as many as the store has room for */
+	struct volume_share share;
+	struct quotas *quotas; /* NULL: nobody is limited */
+	uint64_t max_inodes;   /* UINT64_MAX: as many as the store has room for */
 
 	/* The reaper goes on from this key, past files that it failed with. When it has come round
 	 * to them again it rests. */
@@ -62,6 +73,12 @@ struct volume {
 static inline bool volume_is_lost(const struct volume *v)
 {
 	return v->lost && atomic_load_explicit(v->lost, memory_order_relaxed);
+}
+
+/* Until the batch ends or another export is charged, changes of the store count to this one. */
+static inline void volume_charge(struct volume *v)
+{
+	store_charge(v->store, &v->now.store_pages);
 }
 
 static inline uint64_t inode_key(const struct volume *v, uint64_t ino)

@@ -52,6 +52,7 @@ void start_describe(const struct exports *exports, const struct export *e, struc
 		.used = e->used,
 		.lost = &e->lost,
 		.max_inodes = e->config->inodes,
+		.metadata_bytes = e->config->share,
 		.quotas = e->config->limits,
 		.nquotas = (unsigned)e->config->quotas.n,
 	};

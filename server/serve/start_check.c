@@ -144,17 +144,21 @@ static uint64_t bytes_there(const struct exports *exports, const struct export *
 static void tell_export(const struct exports *exports, const struct export *e)
 {
 	uint64_t have = bytes_there(exports, e), want = e->npages * PAGE_BYTES;
-	char from[32], to[32];
+	char from[32], to[32], metadata[32];
 
 	size_format(have, from, sizeof(from));
 	size_format(want, to, sizeof(to));
+	size_format(e->config->share, metadata, sizeof(metadata));
 	if (!have)
-		printf("export '%s': new, %s\n", e->name, to);
+		printf("export '%s': new, %s", e->name, to);
 	else if (have == want)
-		printf("export '%s': there, %s\n", e->name, to);
+		printf("export '%s': there, %s", e->name, to);
 	else
-		printf("export '%s': %s from %s to %s\n", e->name,
-			have < want ? "grows" : "shrinks", from, to);
+		printf("export '%s': %s from %s to %s", e->name, have < want ? "grows" : "shrinks",
+			from, to);
+	if (e->config->share)
+		printf("; its share of the metadata is %s", metadata);
+	putchar('\n');
 }
 
 static void check_store(struct start_check *c)

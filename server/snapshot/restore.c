@@ -12,6 +12,7 @@
 #include "server/record/extents.h"
 #include "server/record/inode.h"
 #include "server/meta/meta_internal.h"
+#include "server/meta/share.h"
 #include "server/record/xattr.h"
 #include "server/record/inode_record.h"
 
@@ -186,6 +187,7 @@ static int restore_begin(struct restoring *r)
 		/* Takes room of the reserve, too: the records of a full store have to find room
 		 * again. Records that come in order take no more than they did. */
 		err = meta_room(r->m, ROOM_PAGES + BATCH_RECORDS * ROOM_PER_RECORD, false);
+	volume_charge(r->v);
 	return err ? fail_store(r, err) : 0;
 }
 
@@ -566,6 +568,8 @@ int restore_export(struct meta *m, unsigned export_index, struct image_reader *i
 	int err = restore_all(&r);
 
 	meta_abort(m);
+	if (!err)
+		share_fit(r.v);
 	free(r.places);
 	return err;
 }

@@ -320,6 +320,7 @@ static int store_begin_flags(struct store *s, unsigned flags)
 	s->available = s->map_pages - min_u64(s->map_pages, info.me_last_pgno + 1);
 	s->planned = 0;
 	s->exact = false;
+	s->charged = NULL;
 	return 0;
 }
 
@@ -422,6 +423,17 @@ int store_get(struct store *s, enum store_table table, struct store_key key, str
 	return err ? err : take_val(s, table, &key, &v, val);
 }
 
+static uint64_t pages_before(struct store *s, enum store_table table)
+{
+	return s->charged && table != STORE_META ? store_pages_of(s, s->dbi[table]) : 0;
+}
+
+static void charge(struct store *s, enum store_table table, uint64_t before)
+{
+	if (s->charged && table != STORE_META)
+		*s->charged += (int64_t)(store_pages_of(s, s->dbi[table]) - before);
+}
+
 /* Writes the value where it is to stay, and its sum after it. */
 static int store_put_record(struct store *s, enum store_table table, const struct store_key *key,
 	const void *data, size_t len, unsigned flags)
@@ -429,10 +441,12 @@ static int store_put_record(struct store *s, enum store_table table, const struc
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, key, buf), v = {len + STORE_SUM_BYTES, NULL};
 	uint32_t sum = store_sum(table, key, data, len);
+	uint64_t before = pages_before(s, table);
 	int rc = mdb_put(s->txn, s->dbi[table], &k, &v, flags | MDB_RESERVE);
 
 	if (rc)
 		return rc;
+	charge(s, table, before);
 	memcpy(v.mv_data, data, len);
 	memcpy((char *)v.mv_data + len, &sum, sizeof(sum));
 	return 0;
@@ -458,8 +472,12 @@ int store_del(struct store *s, enum store_table table, struct store_key key)
 {
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, &key, buf);
+	uint64_t before = pages_before(s, table);
+	int err = accessed(s, mdb_del(s->txn, s->dbi[table], &k, NULL));
 
-	return accessed(s, mdb_del(s->txn, s->dbi[table], &k, NULL));
+	if (!err)
+		charge(s, table, before);
+	return err;
 }
 
 static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)

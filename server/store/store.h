@@ -94,6 +94,19 @@ struct store_usage {
 };
 void store_usage(struct store *s, struct store_usage *usage);
 
+/* ---- whose pages ----------------------------------------------------------------------------- */
+
+/* From now on until the transaction ends, what puts and deletes take of the tables' pages, or give
+ * back, is added to *pages. NULL, as at the begin of each transaction: it counts to nobody.
+ * STORE_META never counts. A page has records of several owners where their keys meet. It counts to
+ * the one whose change made or freed it. */
+void store_charge(struct store *s, int64_t *pages);
+/* Counts all these pages anew, within a transaction: each to the owner of its first record. The
+ * pages of branches go with the others. owner returns a counter that is added to, or NULL. Reads
+ * keys only: no value is checked. */
+typedef int64_t *store_owner_fn(enum store_table table, struct store_key key, void *arg);
+int store_count_pages(struct store *s, store_owner_fn *owner, void *arg);
+
 /* ---- a view ---------------------------------------------------------------------------------- */
 
 /* The records as they were last committed, for another thread to read while transactions go on.

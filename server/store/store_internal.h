@@ -9,6 +9,7 @@
 
 /* LMDB's own tables: the list of free pages, and the names of ours. */
 enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
+enum { LMDB_PAGE_HEADER_BYTES = 16 };
 
 struct store_view {
 	struct store *store;
@@ -38,9 +39,12 @@ struct store {
 	 * exact: available counts the list of free pages too. */
 	uint64_t available, planned;
 	bool exact;
+	int64_t *charged; /* see store_charge() */
 };
 
 /* 0 or -errno for a result of LMDB. */
 int store_errno(int rc);
+/* The pages of one of LMDB's tables, within a transaction. */
+uint64_t store_pages_of(struct store *s, MDB_dbi dbi);
 
 #endif

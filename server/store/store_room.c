@@ -25,22 +25,13 @@ static size_t oldest_read(struct store *s, bool *viewed)
 	return oldest;
 }
 
-static uint64_t pages_of_table(struct store *s, MDB_dbi dbi)
-{
-	MDB_stat stat;
-
-	if (mdb_stat(s->txn, dbi, &stat) != 0)
-		return 0;
-	return stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-}
-
 static uint64_t pages_in_use(struct store *s)
 {
 	uint64_t n = LMDB_META_PAGES;
 
-	n += pages_of_table(s, FREE_TABLE) + pages_of_table(s, MAIN_TABLE);
+	n += store_pages_of(s, FREE_TABLE) + store_pages_of(s, MAIN_TABLE);
 	for (unsigned i = 0; i < STORE_TABLES; i++)
-		n += pages_of_table(s, s->dbi[i]);
+		n += store_pages_of(s, s->dbi[i]);
 	return n;
 }
 

@@ -117,31 +117,34 @@ checked() {
 		listen = "shm:$socket";
 	END
 	check
-	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB" \
-		"export 'b': new, 32MiB" "a start would succeed"
+	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB; its share of the metadata is 41.3MiB" \
+		"export 'b': new, 32MiB; its share of the metadata is 22.7MiB" "a start would succeed"
 	[ "${lines[0]}" = "$dir/server.conf: 2 exports, 96MiB and 64MiB of metadata in $memory/place; listens on shm:$socket" ]
 	mkdir -m 0700 "$memory/place"
 	check
-	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB" \
-		"export 'b': new, 32MiB" "a start would succeed"
+	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB; its share of the metadata is 41.3MiB" \
+		"export 'b': new, 32MiB; its share of the metadata is 22.7MiB" "a start would succeed"
 	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
 	# The server still runs, and its own socket is no error.
 	check
 	checked 0 "$memory/place: a server is running on it, process $server_pid: after its end a start goes on with what is there, which can't be looked at now" \
-		"export 'a': there, 64MiB" "export 'b': there, 32MiB" "a restart would succeed"
+		"export 'a': there, 64MiB; its share of the metadata is 41.3MiB" \
+		"export 'b': there, 32MiB; its share of the metadata is 22.7MiB" "a restart would succeed"
 	rmemfsctl status "$socket" >/dev/null
 	stop_server
 	sed -i 's/64MiB/96MiB/; s/32MiB/16MiB/' "$dir/server.conf"
 	check
 	checked 0 "$memory/place: it holds a store, and a start goes on with that" \
-		"export 'a': grows from 64MiB to 96MiB" "export 'b': shrinks from 32MiB to 16MiB" "a start would succeed"
+		"export 'a': grows from 64MiB to 96MiB; its share of the metadata is 52MiB" \
+		"export 'b': shrinks from 32MiB to 16MiB; its share of the metadata is 12MiB" "a start would succeed"
 	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
 	stop_server
 	[ "$(stat -c %s "$memory/place/regions"/a.* | awk '{ sum += $1 } END { print sum }')" -eq $((96 << 20)) ]
 	echo 01234567-89ab-cdef-0123-456789abcdef >"$memory/place/boot_id"
 	check
 	checked 0 "$memory/place: it is of an earlier boot of this machine, and a start begins empty" \
-		"export 'a': new, 96MiB" "export 'b': new, 16MiB" "a start would succeed"
+		"export 'a': new, 96MiB; its share of the metadata is 52MiB" \
+		"export 'b': new, 16MiB; its share of the metadata is 12MiB" "a start would succeed"
 }
 
 @test "--check-config names all problems, each with what to do, and has the status of the start" {

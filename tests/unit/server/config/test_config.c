@@ -87,6 +87,16 @@ static void read__refuses_and_says_where(void **state)
 		{"region_size = 2097153", ":1: region_size: '2097153': must be a multiple of 4KiB"},
 		{"exports = ( { name = \"a\"; size = 4096; inodes = 1 } )",
 			":1: inodes: '1': must be a whole number of at least 2"},
+		{"exports = ( { name = \"a\"; size = 4096; metadata = 4096 } )",
+			":1: metadata: '4096': must be 4MiB to 1TiB"},
+		{"exports = ( { name = \"a\"; size = 4096; metadata = \"33MiB\" },\n"
+		 "{ name = \"b\"; size = 4096; metadata = \"32MiB\" } )",
+			":2: metadata: 'b' has 32MiB, and with the exports before it that makes "
+			"65MiB of 64MiB: make the shares smaller, or metadata_reserve larger"},
+		{"exports = ( { name = \"a\"; size = 4096; metadata = \"63MiB\" },\n"
+		 "{ name = \"b\"; size = 4096 },\n{ name = \"c\"; size = 4096 } )",
+			":3: metadata: 1MiB is left for the exports without a share, such as 'c', "
+			"which need 8MiB: make the shares smaller, or metadata_reserve larger"},
 		{EXPORT_WITH("{ size = 4096 }"),
 			":2: quotas: each needs a user or a group, and not both"},
 		{EXPORT_WITH("{ user = 1; group = 1; size = 4096 }"),
@@ -193,6 +203,57 @@ static void read__quotas_become_limits(void **state)
 	assert_int_equal(limits[2].kind, QUOTA_GROUP);
 	assert_true(limits[2].everybody);
 	assert_int_equal(limits[2].npages, 512);
+	server_config_fini(&config);
+}
+
+/* The shares of exports of 48, 16 and 64 MiB; the reserve is 64 MiB by default. */
+static void expect_shares(const char *texts[3], uint64_t a, uint64_t b, uint64_t c)
+{
+	const uint64_t want[3] = {a, b, c};
+	struct server_config config;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"exports = ( { name = \"a\"; size = \"48MiB\"; %s },"
+		"{ name = \"b\"; size = \"16MiB\"; %s },\n{ name = \"c\"; size = \"64MiB\"; %s } )",
+		texts[0], texts[1], texts[2]);
+	if (read_and_finish(text, &config))
+		fail_msg("%s", why);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(server_config_export(&config, i)->share, want[i]);
+	server_config_fini(&config);
+}
+
+static void finish__shares_the_memory_for_metadata(void **state)
+{
+	const uint64_t kib = 1024, mib = 1024 * kib;
+	const char *none[] = {"", "", ""}, *one[] = {"", "metadata = \"23MiB\"", ""};
+	const char *all[] = {"metadata = \"4MiB\"", "metadata = \"5MiB\"", "metadata = \"55MiB\""};
+	struct server_config config;
+
+	/* 4 MiB for each, and of 52 MiB the parts by size. */
+	expect_shares(none, 4 * mib + 19968 * kib, 4 * mib + 6656 * kib, 4 * mib + 26624 * kib);
+	/* Two have 41 MiB in common. */
+	expect_shares(one, 4 * mib + 14480 * kib, 23 * mib, 4 * mib + 19308 * kib);
+	expect_shares(all, 4 * mib, 5 * mib, 55 * mib);
+	assert_int_equal(
+		read_and_finish("exports = ( { name = \"a\"; size = 4096 } )", &config), 0);
+	assert_int_equal(server_config_export(&config, 0)->share, 0);
+	server_config_fini(&config);
+}
+
+static void finish__has_metadata_for_many_small_exports(void **state)
+{
+	struct server_config config;
+	char text[4096] = "exports = ( ";
+
+	for (unsigned i = 0; i < 40; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			"%s{ name = \"e%u\"; size = \"1MiB\" }", i ? ", " : "", i);
+	strcat(text, " )");
+	assert_int_equal(read_and_finish(text, &config), 0);
+	assert_int_equal(server_config_store_bytes(&config), 160 << 20);
+	assert_int_equal(server_config_export(&config, 39)->share, 4 << 20);
 	server_config_fini(&config);
 }
 
@@ -430,6 +491,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read__refuses_and_says_where),
 		cmocka_unit_test(read__quotas_become_limits),
+		cmocka_unit_test(finish__shares_the_memory_for_metadata),
+		cmocka_unit_test(finish__has_metadata_for_many_small_exports),
 		cmocka_unit_test(read__memory_dir_has_a_limit),
 		cmocka_unit_test(read__takes_what_is_just_within),
 		cmocka_unit_test(read__exactly_the_most_regions),

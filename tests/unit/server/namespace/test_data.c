@@ -863,6 +863,7 @@ static void session_end__takes_everything_back(void **state)
 		fx_grant_run(2);
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "open"), 0);
 	assert_int_equal(meta_begin(fx.m), 0);
+	volume_charge(fx_volume());
 	for (unsigned slot = 0; slot < 80; slot++)
 		assert_int_equal(meta_reply_store(fx.m, first, slot, 1, "x", 1), 0);
 	assert_int_equal(meta_commit(fx.m), 0);
