@@ -111,8 +111,8 @@ struct meta_ctx {
 	 * be recalled. NULL: none and no. */
 	uint8_t (*wanted)(const void *asker, uint64_t ino);
 	bool (*restless)(const void *asker, uint64_t ino);
-	/* How many sessions write the export, or are about to: each is granted its share. NULL:
-	 * one. */
+	/* How many sessions write the export, or are about to: each is granted its share, and none
+	 * more than half of what is free. NULL, or 0: the session has the export for itself. */
 	unsigned (*sharers)(const void *asker);
 	/* Whether dirty pages that must not be reused yet will be free in time. NULL: they will. */
 	bool (*dirty_comes)(const void *asker);

@@ -176,12 +176,13 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 	return ns_room(c, npages, grows);
 }
 
-/* The share of one of several sessions: if it does not use that, enough is left for the others. */
+/* The share of one of several sessions: if it does not use that, enough is left for the others.
+ * Sessions that read may write later. */
 static uint64_t share(const struct ns_call *c)
 {
-	unsigned n = c->ctx->sharers ? c->ctx->sharers(c->ctx->asker) : 1;
+	unsigned n = c->ctx->sharers ? c->ctx->sharers(c->ctx->asker) : 0;
 
-	return n > 1 ? max_u64(1, c->v->space.now.free / (2 * n)) : UINT64_MAX;
+	return n ? max_u64(1, c->v->space.now.free / (2 * n)) : UINT64_MAX;
 }
 
 int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n)

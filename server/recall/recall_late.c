@@ -186,9 +186,13 @@ static void log_end(struct recall *r, int64_t now)
 
 static void end_holder(struct recall *r, int64_t now)
 {
-	find_path_now(r->at, r->session->server->meta);
+	struct client_session *session = r->session;
+
+	find_path_now(r->at, session->server->meta);
 	log_end(r, now);
-	client_session_end(r->session, NULL);
+	if (!is_gone(session))
+		penalty_add(&session->server->penalties, session->stored.owner, now);
+	client_session_end(session, NULL);
 }
 
 /* Ends the session if it is late; it may be freed then. */

@@ -354,6 +354,26 @@ static void take_word(struct client_request *req, const struct export *export)
 	peers_unmapped(req->conn->server, a->ended, pid);
 }
 
+/* Whether the client has to wait because of its former sessions (penalty.h): then the request
+ * waits, or is refused. */
+static bool is_held_off(struct client_request *req, const struct export *export)
+{
+	struct server *s = req->conn->server;
+	int64_t now = now_ms();
+	int64_t over_ms = penalty_over_ms(&s->penalties, req->rpc.attach.owner);
+
+	if (now >= over_ms)
+		return false;
+	if (now < req->deadline_ms && !too_many_wait(s))
+		wait_more(req);
+	else
+		client_request_refuse(req, -EBUSY,
+			"this client did not give back in time what others wanted, and its session "
+			"was ended: it gets another one at export '%s' in %lld s",
+			export->name, (long long)(over_ms - now + 999) / 1000);
+	return true;
+}
+
 /* A client without a session begins one, as soon as nothing is in its way. */
 static void attach_new(struct client_request *req, struct export *export)
 {
@@ -370,6 +390,8 @@ static void attach_new(struct client_request *req, struct export *export)
 	}
 	end_those_in_the_way(s, export, a);
 	take_word(req, export);
+	if (is_held_off(req, export))
+		return;
 	holder = find_in_the_way(s, export, a, &n);
 	if (holder) {
 		if (now_ms() >= req->deadline_ms || too_many_wait(s))

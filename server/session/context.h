@@ -24,6 +24,7 @@
 #include "server/memory/exports.h"
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
+#include "server/session/penalty.h"
 
 enum {
 	CHANNEL_SLOTS = 16,   /* of each channel */
@@ -119,6 +120,7 @@ struct server {
 	unsigned nconns, nunattached;
 	uint64_t nserials; /* the last conn's serial */
 	uint64_t refused;  /* channel_refused() of channels that are gone */
+	struct penalties penalties;
 	/* Up to this time strangers have used their share of answers to STATUS. */
 	int64_t told_until_ms;
 

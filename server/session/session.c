@@ -320,12 +320,16 @@ bool client_session_writes_beside(
 
 unsigned client_session_sharers(const struct client_session *session)
 {
+	bool alone = true;
 	unsigned n = 0;
 
-	list_for_each (pos, &session->server->sessions)
-		n += client_session_writes_beside(
-			list_entry(pos, struct client_session, link), session);
-	return n;
+	list_for_each (pos, &session->server->sessions) {
+		const struct client_session *other = list_entry(pos, struct client_session, link);
+
+		alone &= other == session || other->export != session->export || other->ending;
+		n += client_session_writes_beside(other, session);
+	}
+	return alone ? 0 : n;
 }
 
 /* ---- the other requests outside slots -------------------------------------------------------- */
@@ -511,9 +515,14 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 	if (list_empty(&s->waiting))
 		return;
 	s->events->retry_attaches(s);
-	list_for_each (pos, &s->waiting)
-		client_session_sooner(
-			next, list_entry(pos, struct client_request, link)->deadline_ms);
+	list_for_each (pos, &s->waiting) {
+		const struct client_request *req = list_entry(pos, struct client_request, link);
+		int64_t over_ms = penalty_over_ms(&s->penalties, req->rpc.attach.owner);
+
+		client_session_sooner(next, req->deadline_ms);
+		if (over_ms > now)
+			client_session_sooner(next, over_ms);
+	}
 	list_for_each (pos, &s->sessions) {
 		int64_t at = expires_ms(list_entry(pos, struct client_session, link));
 

@@ -74,7 +74,7 @@ void sessions_end_overdue(
 /* Whether `other`, which may be the same, writes the export of this one. */
 bool client_session_writes_beside(
 	const struct client_session *other, const struct client_session *session);
-/* How many sessions write it. */
+/* How many sessions write it; 0: this one has the export for itself. */
 unsigned client_session_sharers(const struct client_session *session);
 
 /* The number of the snapshot that is under way at its export, 0: none. *frozen: whether the session

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "server/session/penalty.h"
 #include "tests/unit/driver/driver.h"
 #include "tests/unit/driver/holder.h"
 #include "tests/unit/driver/sharers.h"
@@ -195,12 +196,14 @@ static void end__by_bye_of_one_that_has_lost_something(void **state)
 	client_fini(&clients[1]);
 }
 
-/* The client's process lives. Over shm so do its mappings, until it reports that they are gone. */
+/* The client's process lives. Over shm so do its mappings, until it reports that they are gone. It
+ * has kept others waiting, and so waits for its next session. */
 static void end__of_one_that_comes_back(void **state)
 {
 	struct rpc_request req;
 	struct rpc_reply rep;
 	uint64_t ino, first;
+	int64_t began;
 
 	begin(0, ATTACH_SHARED);
 	client_regions(&clients[0]);
@@ -208,6 +211,7 @@ static void end__of_one_that_comes_back(void **state)
 	ino = make_file(0, "file");
 	take(0, ino, LEASE_EXCLUSIVE);
 	first = clients[0].attached.session;
+	began = now_ms();
 	ask(1, 0, getattr_request(ino));
 	client_wait_closed(&clients[0]);
 	if (driver_kind == TRANSPORT_SHM) {
@@ -221,6 +225,7 @@ static void end__of_one_that_comes_back(void **state)
 		expect_no_recall(1); /* nor an answer */
 	clients[0].ended = first;
 	assert_int_equal(client_attach(&clients[0], "default", 0, WAIT_MS, text), 0);
+	assert_true(now_ms() - began >= LEASE_MS + PENALTY_FIRST_MS);
 	expect(1, RPC_GETATTR, 0);
 	assert_true(clients[0].attached.session != first);
 	memset(clients[0].seq, 0, sizeof(clients[0].seq));

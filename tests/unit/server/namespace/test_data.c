@@ -48,6 +48,26 @@ static void grant__leaves_as_much_for_each_who_writes(void **state)
 	assert_int_equal(fx_grant(1, false), -ENOSPC);
 }
 
+static unsigned one(const void *asker)
+{
+	return 1;
+}
+
+static unsigned none(const void *asker)
+{
+	return 0;
+}
+
+static void grant__leaves_half_beside_those_who_read(void **state)
+{
+	fx.ctx.sharers = one;
+	assert_int_equal(fx_grant(FX_PAGES, false), 0);
+	assert_int_equal(fx_usage().free_pages, FX_PAGES / 2);
+	fx.ctx.sharers = none;
+	assert_int_equal(fx_grant(FX_PAGES, false), 0);
+	assert_int_equal(fx_usage().free_pages, 0);
+}
+
 static void grant__gives_at_most_eight_runs(void **state)
 {
 	struct extent e[40];
@@ -896,6 +916,7 @@ int main(void)
 		CASE(grant__is_one_run_where_it_can),
 		CASE(grant__spans_regions_in_several_runs),
 		CASE(grant__leaves_as_much_for_each_who_writes),
+		CASE(grant__leaves_half_beside_those_who_read),
 		CASE(grant__gives_at_most_eight_runs),
 		CASE(grant__waits_for_pages_that_are_scrubbed),
 		CASE(grant__pages_are_zero),
