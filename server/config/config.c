@@ -19,9 +19,6 @@
 enum { REGIONS_MAX = UINT16_MAX };
 #define REGION_SIZE_MIN (2 * MIB)
 #define REGION_SIZE_MAX (4 * TIB)
-#define METADATA_MIN    (4 * MIB) /* 2 of them are kept back (meta/open.c) */
-#define METADATA_AUTO   (64 * MIB)
-#define METADATA_SHARE  16
 
 /* Room for the names of the set, the export and the files, which come below it. */
 enum { SNAPSHOT_DIR_MAX = 900 };
@@ -422,16 +419,4 @@ int server_config_finish(struct server_config *config, char *why, size_t whylen)
 	if (!err)
 		err = settle_numa(config, why, whylen);
 	return err;
-}
-
-uint64_t server_config_store_bytes(const struct server_config *config)
-{
-	uint64_t data = 0;
-
-	if (config->metadata_reserve)
-		return config->metadata_reserve / PAGE_BYTES * PAGE_BYTES;
-	for (size_t i = 0; i < config->exports.n; i++)
-		data += server_config_export(config, i)->size;
-	data = div_round_up(data / METADATA_SHARE, PAGE_BYTES) * PAGE_BYTES;
-	return max_u64(max_u64(METADATA_AUTO, config->exports.n * METADATA_MIN), data);
 }

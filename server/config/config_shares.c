@@ -7,7 +7,20 @@
 #include "common/base/util.h"
 #include "server/config/config.h"
 
-enum { SIZE_BYTES = 32 };
+enum { SIZE_BYTES = 32, METADATA_SHARE = 16 };
+#define METADATA_AUTO (64ull << 20)
+
+uint64_t server_config_store_bytes(const struct server_config *config)
+{
+	uint64_t data = 0;
+
+	if (config->metadata_reserve)
+		return config->metadata_reserve / PAGE_BYTES * PAGE_BYTES;
+	for (size_t i = 0; i < config->exports.n; i++)
+		data += server_config_export(config, i)->size;
+	data = div_round_up(data / METADATA_SHARE, PAGE_BYTES) * PAGE_BYTES;
+	return max_u64(max_u64(METADATA_AUTO, config->exports.n * METADATA_MIN), data);
+}
 
 /* The exports without a key of their own. */
 struct others {

@@ -17,6 +17,9 @@ struct server_config;
  * reserve that comes of it some 500 pages have to be left. */
 #define SHARE_MIN (4ull << 20)
 
+/* The least of metadata_reserve; 2 MiB of it are kept back (meta/open.c). */
+#define METADATA_MIN (4ull << 20)
+
 /* Sets each export's share. */
 int config_shares_set(struct server_config *config, char *why, size_t whylen);
 

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
+#include "server/meta/session_codec.h"
 #include "server/meta/share.h"
 #include "server/record/inode.h"
 #include "server/record/lease.h"
@@ -18,73 +19,6 @@
 enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32, DRAIN_STAGED = 8 };
 /* Records that a step looks at; leases and locks that it ends. */
 enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16, DRAIN_LOCKS = 4 };
-
-enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
-
-/* A session as it is stored: by the export's id, since the configuration may change. */
-struct record {
-	uint8_t state;
-	uint16_t export_id;
-	struct meta_session session;
-};
-
-enum {
-	RECORD_BYTES_MAX =
-		1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(((struct meta_session *)0)->client)
-};
-
-static int meta_session_records_save(struct meta *m, const struct record *rec)
-{
-	const struct meta_session *s = &rec->session;
-	uint8_t buf[RECORD_BYTES_MAX];
-	struct wire_out w;
-
-	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u8(&w, rec->state);
-	wire_put_u16(&w, rec->export_id);
-	wire_put_u32(&w, s->flags);
-	wire_put(&w, s->owner, OWNER_BYTES);
-	wire_put_u64(&w, s->instance);
-	wire_put_u16(&w, s->nchannels);
-	wire_put(&w, s->client, strnlen(s->client, sizeof(s->client) - 1));
-	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
-}
-
-static int meta_session_records_decode(
-	struct meta *m, struct store_key key, const struct store_val *val, struct record *rec)
-{
-	struct meta_session *s = &rec->session;
-	struct wire_in r;
-
-	*rec = (struct record){.session = {.id = key.hi}};
-	wire_in_init(&r, val->data, val->len);
-	rec->state = wire_get_u8(&r);
-	rec->export_id = wire_get_u16(&r);
-	s->flags = wire_get_u32(&r);
-	wire_get(&r, s->owner, OWNER_BYTES);
-	s->instance = wire_get_u64(&r);
-	s->nchannels = wire_get_u16(&r);
-	if (r.truncated || wire_in_left(&r) >= sizeof(s->client))
-		return store_damaged(m->store, STORE_SESSION, key);
-	wire_get(&r, s->client, wire_in_left(&r));
-	return 0;
-}
-
-int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
-	struct meta_session *session, uint16_t *export_id)
-{
-	struct record rec;
-	int err = meta_session_records_decode(m, key, val, &rec);
-
-	*session = rec.session;
-	*export_id = rec.export_id;
-	return err;
-}
-
-bool meta_session_has_ended(const struct store_val *val)
-{
-	return *(const uint8_t *)val->data & SESSION_ENDED;
-}
 
 static int index_of(const struct meta *m, uint16_t export_id)
 {
@@ -104,7 +38,7 @@ static void charge_export(struct meta *m, uint16_t export_id)
 }
 
 /* The next session at or after *id that belongs to one of our exports, with its index set. */
-static int next_session(struct meta *m, uint64_t *id, struct record *rec)
+static int next_session(struct meta *m, uint64_t *id, struct session_record *rec)
 {
 	struct store_key key;
 	struct store_val val;
@@ -113,7 +47,7 @@ static int next_session(struct meta *m, uint64_t *id, struct record *rec)
 	for (;;) {
 		err = store_seek(m->store, STORE_SESSION, STORE_KEY(*id), &key, &val);
 		if (!err)
-			err = meta_session_records_decode(m, key, &val, rec);
+			err = session_codec_get(m, key, &val, rec);
 		if (err)
 			return err;
 		*id = key.hi + 1;
@@ -128,7 +62,7 @@ static int next_session(struct meta *m, uint64_t *id, struct record *rec)
 int meta_session_new(struct meta *m, struct meta_session *session)
 {
 	struct volume *v = &m->volumes[session->export_index];
-	struct record rec = {.session = *session};
+	struct session_record rec = {.session = *session};
 	int err = share_room(v, ROOM_PAGES, false);
 
 	if (!err)
@@ -138,7 +72,7 @@ int meta_session_new(struct meta *m, struct meta_session *session)
 	volume_charge(v);
 	rec.export_id = v->id;
 	rec.session.id = m->now.next_session++;
-	err = meta_session_records_save(m, &rec);
+	err = session_codec_put(m, &rec);
 	if (!err)
 		err = meta_save_super(m);
 	if (!err)
@@ -149,25 +83,25 @@ int meta_session_new(struct meta *m, struct meta_session *session)
 int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
 {
 	struct store_val val;
-	struct record rec;
+	struct session_record rec;
 	int err = meta_room(m, ROOM_PAGES, false);
 
 	if (!err)
 		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
 	if (!err)
-		err = meta_session_records_decode(m, STORE_KEY(session), &val, &rec);
+		err = session_codec_get(m, STORE_KEY(session), &val, &rec);
 	if (err)
 		return err;
 	charge_export(m, rec.export_id);
 	rec.session.flags = flags;
 	lock_waits_ask_again(&m->lock_waits, session);
-	return meta_session_records_save(m, &rec);
+	return session_codec_put(m, &rec);
 }
 
 int meta_session_each(
 	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg)
 {
-	struct record rec;
+	struct session_record rec;
 	uint64_t id = 0;
 	int err = store_begin_read(m->store);
 
@@ -182,7 +116,7 @@ int meta_session_each(
 
 int meta_count_ended(struct meta *m, unsigned *n)
 {
-	struct record rec;
+	struct session_record rec;
 	uint64_t id = 0;
 	int err = 0;
 
@@ -201,21 +135,21 @@ static int end_session(struct meta *m, unsigned export_index, uint64_t session, 
 {
 	struct store_key key = STORE_KEY(session);
 	struct store_val val;
-	struct record rec;
+	struct session_record rec;
 	int err = meta_room(m, ROOM_PAGES, false);
 
 	if (!err)
 		err = store_get(m->store, STORE_SESSION, key, &val);
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	err = meta_session_records_decode(m, key, &val, &rec);
+	err = session_codec_get(m, key, &val, &rec);
 	if (err || (rec.state & SESSION_ENDED) || index_of(m, rec.export_id) != (int)export_index)
 		return err;
 	volume_charge(&m->volumes[export_index]);
 	rec.state |= state;
 	m->now.nending++;
 	lock_waits_drop_session(&m->lock_waits, session);
-	return meta_session_records_save(m, &rec);
+	return session_codec_put(m, &rec);
 }
 
 int meta_session_end(struct meta *m, unsigned export_index, uint64_t session)
@@ -229,7 +163,8 @@ int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session)
 }
 
 /* The table is sorted by inodes, so the steps walk through all of it. */
-static int drain_leases(struct meta *m, struct volume *v, const struct record *rec, bool *done)
+static int drain_leases(
+	struct meta *m, struct volume *v, const struct session_record *rec, bool *done)
 {
 	struct store_key *at = &m->ending_lease;
 	struct lease_record record;
@@ -332,7 +267,7 @@ static int drain_replies(struct meta *m, uint64_t session, bool *done)
 }
 
 /* Locks and leases first: others wait for them. */
-static int drain(struct meta *m, struct volume *v, const struct record *rec, bool *done)
+static int drain(struct meta *m, struct volume *v, const struct session_record *rec, bool *done)
 {
 	uint64_t session = rec->session.id;
 	int err;
@@ -360,7 +295,7 @@ static int drain(struct meta *m, struct volume *v, const struct record *rec, boo
 
 int meta_drain_session(struct meta *m, bool *more)
 {
-	struct record rec;
+	struct session_record rec;
 	uint64_t id = 0;
 	bool done;
 	int err;

@@ -25,29 +25,6 @@ enum { TELL_AGAIN_MS = 60000 };
 /* LMDB's table of readers. */
 enum { LOCK_BYTES = 16384 };
 
-int store_errno(int rc)
-{
-	switch (rc) {
-	case MDB_SUCCESS:
-		return 0;
-	case MDB_NOTFOUND:
-		return -ENOENT;
-	case MDB_KEYEXIST:
-		return -EEXIST;
-	case MDB_MAP_FULL:
-	case MDB_TXN_FULL:
-		return -ENOSPC;
-	case MDB_CORRUPTED:
-	case MDB_PAGE_NOTFOUND:
-	case MDB_INVALID:
-	case MDB_VERSION_MISMATCH:
-	case MDB_INCOMPATIBLE:
-		return -EBADMSG;
-	default:
-		return rc > 0 ? -rc : -EIO;
-	}
-}
-
 int store_fail(struct store *s, int err)
 {
 	if (!s->failed)

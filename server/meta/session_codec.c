@@ -1,0 +1,63 @@
+/* session_codec.c - see session_codec.h. */
+#include "server/meta/session_codec.h"
+
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
+
+enum {
+	RECORD_BYTES_MAX =
+		1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(((struct meta_session *)0)->client)
+};
+
+int session_codec_put(struct meta *m, const struct session_record *rec)
+{
+	const struct meta_session *s = &rec->session;
+	uint8_t buf[RECORD_BYTES_MAX];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put_u8(&w, rec->state);
+	wire_put_u16(&w, rec->export_id);
+	wire_put_u32(&w, s->flags);
+	wire_put(&w, s->owner, OWNER_BYTES);
+	wire_put_u64(&w, s->instance);
+	wire_put_u16(&w, s->nchannels);
+	wire_put(&w, s->client, strnlen(s->client, sizeof(s->client) - 1));
+	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
+}
+
+int session_codec_get(struct meta *m, struct store_key key, const struct store_val *val,
+	struct session_record *rec)
+{
+	struct meta_session *s = &rec->session;
+	struct wire_in r;
+
+	*rec = (struct session_record){.session = {.id = key.hi}};
+	wire_in_init(&r, val->data, val->len);
+	rec->state = wire_get_u8(&r);
+	rec->export_id = wire_get_u16(&r);
+	s->flags = wire_get_u32(&r);
+	wire_get(&r, s->owner, OWNER_BYTES);
+	s->instance = wire_get_u64(&r);
+	s->nchannels = wire_get_u16(&r);
+	if (r.truncated || wire_in_left(&r) >= sizeof(s->client))
+		return store_damaged(m->store, STORE_SESSION, key);
+	wire_get(&r, s->client, wire_in_left(&r));
+	return 0;
+}
+
+int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
+	struct meta_session *session, uint16_t *export_id)
+{
+	struct session_record rec;
+	int err = session_codec_get(m, key, val, &rec);
+
+	*session = rec.session;
+	*export_id = rec.export_id;
+	return err;
+}
+
+bool meta_session_has_ended(const struct store_val *val)
+{
+	return *(const uint8_t *)val->data & SESSION_ENDED;
+}

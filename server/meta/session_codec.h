@@ -1,0 +1,25 @@
+/* session_codec.h - how a session is stored.
+ *
+ * ERRORS     0 or -errno, of store.h.
+ */
+#ifndef RMEMFS_SERVER_META_SESSION_CODEC_H
+#define RMEMFS_SERVER_META_SESSION_CODEC_H
+
+#include "server/meta/meta_internal.h"
+
+/* state */
+enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
+
+/* A session as it is stored: by the export's id, since the configuration may change. */
+struct session_record {
+	uint8_t state;
+	uint16_t export_id;
+	struct meta_session session;
+};
+
+int session_codec_put(struct meta *m, const struct session_record *rec);
+/* val: the record under that key. */
+int session_codec_get(struct meta *m, struct store_key key, const struct store_val *val,
+	struct session_record *rec);
+
+#endif
