@@ -326,19 +326,10 @@ static bool loop_ended(struct io_thread *thread)
 	return fs_stopped(thread);
 }
 
-static void prepare(struct io_thread *thread)
-{
-	static const struct sched_param param;
-
-	/* A woken thread then does not push others off their CPU; measured to be faster. */
-	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
-	/* We clean pages for the kernel: reclaim within our allocations must not wait for us. */
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
-}
-
 void loop_run(struct io_thread *thread)
 {
-	prepare(thread);
+	/* We clean pages for the kernel: reclaim within our allocations must not wait for us. */
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	while (!loop_ended(thread)) {
 		if (turn(thread))
 			continue;
