@@ -41,7 +41,7 @@ order() {
 		common transport/verbs transport/tcp transport/shm
 		common transport/sock
 		common transport
-		common rpc conf
+		common rpc conf auth
 		common base
 	END
 }
