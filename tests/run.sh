@@ -16,7 +16,8 @@ usage() {
 		usage: tests/run.sh [STAGE]...
 		  unit     every module by itself, and the transports' contract over shm and tcp
 		  e2e      both programs, mounted, over tcp or shm
-		  vm       the contract and a part of e2e over verbs, in a guest with Soft-RoCE
+		  vm       the contract and a part of e2e over verbs, and records by the kernel's TLS, in a
+		           guest with Soft-RoCE
 		  lint     format, static analysis, spelling, include rules, documents, the benchmark's plots
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer

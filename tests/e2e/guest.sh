@@ -1,6 +1,7 @@
 #!/bin/bash
 # guest.sh - the tests over verbs in the guest (see ../vm): the transport contract, then the end-to-end
-# tests. It first copies files that are read often from the host's slow file system.
+# tests, and records against the TLS of the guest's kernel. It first copies files that are read often
+# from the host's slow file system.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,13 +11,14 @@ tmp=$(mktemp -d)
 mkdir "$tmp/bin"
 for program in "$RMEMFS_BIN"/*; do
 	case ${program##*/} in
-	test_common_transport_contract | test_driver_rpc) ;;
+	test_common_auth_record_kernel | test_common_transport_contract | test_driver_rpc) ;;
 	test_*) continue ;;
 	esac
 	cp "$program" "$tmp/bin/" || status=1
 done
 export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1
 export CMOCKA_MESSAGE_OUTPUT=TAP
+"$tmp/bin/test_common_auth_record_kernel" || status=1
 "$tmp/bin/test_common_transport_contract" verbs || status=1
 if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
 	RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_common_transport_contract" verbs || status=1
