@@ -339,6 +339,14 @@ const char *channel_peer(const struct channel *ch)
 	return ch->peer;
 }
 
+bool channel_peer_address(const struct channel *ch, struct sockaddr_storage *address)
+{
+	if (!ch->server || ch->transport->address.kind == TRANSPORT_SHM)
+		return false;
+	*address = ch->peer_address;
+	return true;
+}
+
 uint64_t channel_progress(const struct channel *ch)
 {
 	return atomic_load_explicit(&ch->progress, memory_order_relaxed);

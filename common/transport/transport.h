@@ -166,6 +166,8 @@ void *channel_user(const struct channel *ch);
 
 /* "tcp 127.0.0.1:40022", "verbs 10.9.0.1:53211 on rxe0", "shm pid 311": for logs and status. */
 const char *channel_peer(const struct channel *ch);
+/* Server, tcp and verbs: the address that the peer connected from. False: shm. */
+bool channel_peer_address(const struct channel *ch, struct sockaddr_storage *address);
 /* shm: the peer's process, else 0. */
 int channel_peer_pid(const struct channel *ch);
 /* shm, server: the user id of the peer's process. False: not known. */

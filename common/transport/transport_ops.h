@@ -62,6 +62,7 @@ struct channel {
 					   * the implementation, the others by transport.c */
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
+	struct sockaddr_storage peer_address; /* tcp and verbs, server: set with peer */
 	int peer_pid;
 	bool peer_uid_known; /* shm, server */
 	uid_t peer_uid;

@@ -222,6 +222,7 @@ int sock_guest_move(struct sock_guest *guest, struct sock_channel *ch,
 		return err;
 	memcpy(ch->hello, guest->hello, sizeof(ch->hello));
 	format_peer(guest, ch->base.peer, sizeof(ch->base.peer));
+	ch->base.peer_address = guest->peer.addr;
 	ch->base.peer_pid = guest->pid;
 	ch->base.peer_uid_known = sock_guest_kind_of(guest) == TRANSPORT_SHM;
 	ch->base.peer_uid = guest->uid;

@@ -37,6 +37,7 @@ static void set_peer(struct verbs_channel *ch)
 	peer.addrlen = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						 : sizeof(struct sockaddr_in);
 	memcpy(&peer.addr, sa, peer.addrlen);
+	ch->base.peer_address = peer.addr;
 	address_format(&peer, text, sizeof(text));
 	snprintf(ch->base.peer, sizeof(ch->base.peer), "verbs %.63s on %.40s", text,
 		ch->base.transport->device);

@@ -2,6 +2,7 @@
 #include "tests/unit/common/transport/contract.h"
 #include "common/transport/kinds.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
 
 static void start_server(struct fixture *f, enum peer_role role)
@@ -170,6 +171,34 @@ static void send__on_a_closed_channel(void **state)
 	assert_int_equal(channel_send(f->ch, buf, 1, 0, 0), -ENOTCONN);
 }
 
+/* The fixture's two sides are on one machine, so the peer comes from the listener's own address,
+ * and from a port that the system chose. */
+static void server__knows_the_peers_address(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_storage peer = {0};
+	int memory[NREGIONS];
+	struct channel *ch;
+
+	for (int i = 0; i < NREGIONS; i++)
+		memory[i] = f->memory[i].fd;
+	peer_start(&f->peer, ROLE_CLIENT, memory, &f->address);
+	ch = expect_event(f->q, EV_INCOMING, 0).channel;
+	if (contract_kind == TRANSPORT_SHM) {
+		assert_false(channel_peer_address(ch, &peer));
+	} else {
+		const struct sockaddr_in *from = (const struct sockaddr_in *)&peer;
+		const struct sockaddr_in *to = (const struct sockaddr_in *)&f->address.addr;
+
+		assert_true(channel_peer_address(ch, &peer));
+		assert_int_equal(from->sin_family, AF_INET);
+		assert_int_equal(from->sin_addr.s_addr, to->sin_addr.s_addr);
+		assert_int_not_equal(from->sin_port, to->sin_port);
+	}
+	channel_reject(ch);
+	peer_expect(&f->peer, PEER_CLOSED);
+}
+
 static void server__fences_and_deletes(void **state)
 {
 	struct fixture *f = *state;
@@ -219,6 +248,7 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(disconnect__after_messages),
 	CHANNEL_CASE(disconnect__by_server),
 	CHANNEL_CASE(send__on_a_closed_channel),
+	SERVER_CASE(server__knows_the_peers_address),
 	SERVER_CASE(server__fences_and_deletes),
 	SERVER_CASE(server__deletes_an_open_channel),
 };
