@@ -347,6 +347,22 @@ bool channel_peer_address(const struct channel *ch, struct sockaddr_storage *add
 	return true;
 }
 
+const uint8_t *channel_client_hello(const struct channel *ch)
+{
+	return ch->hellos[0];
+}
+
+const uint8_t *channel_server_hello(const struct channel *ch)
+{
+	return ch->hellos[1];
+}
+
+void channel_keep_hello(
+	struct channel *ch, bool server, const uint8_t hello[TRANSPORT_HELLO_BYTES])
+{
+	memcpy(ch->hellos[server], hello, TRANSPORT_HELLO_BYTES);
+}
+
 uint64_t channel_progress(const struct channel *ch)
 {
 	return atomic_load_explicit(&ch->progress, memory_order_relaxed);

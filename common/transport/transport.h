@@ -175,6 +175,12 @@ bool channel_peer_uid(const struct channel *ch, uid_t *uid);
 /* Client: the protocol version in the server's hello; 0: no hello of our protocol came. */
 uint32_t channel_peer_version(const struct channel *ch);
 
+/* The first bytes that either side sent, after EV_OPEN. The keys that protect the channel are bound
+ * to them, so nobody can have changed them on the way. */
+enum { CHANNEL_HELLO_BYTES = 32 };
+const uint8_t *channel_client_hello(const struct channel *ch);
+const uint8_t *channel_server_hello(const struct channel *ch);
+
 /* Server: the value changes whenever bytes pass to or from the peer. Transfers by the device
  * (verbs) or by the peer itself (shm) do not count. */
 uint64_t channel_progress(const struct channel *ch);

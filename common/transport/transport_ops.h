@@ -61,6 +61,8 @@ struct channel {
 	struct channel_counters counters; /* reads, writes, their bytes and doorbells are counted by
 					   * the implementation, the others by transport.c */
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
+	/* The hellos as they were sent, by the client and by the server; set before EV_OPEN. */
+	uint8_t hellos[2][CHANNEL_HELLO_BYTES];
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
 	struct sockaddr_storage peer_address; /* tcp and verbs, server: set with peer */
 	int peer_pid;
@@ -161,7 +163,10 @@ struct transport_hello {
 	uint32_t nwork;
 	int32_t status; /* of an answer: 0, or -errno if the channel is refused */
 };
-enum { TRANSPORT_HELLO_BYTES = 32 };
+enum { TRANSPORT_HELLO_BYTES = CHANNEL_HELLO_BYTES };
+/* Keeps the hello of one side; `server` says of which. */
+void channel_keep_hello(
+	struct channel *ch, bool server, const uint8_t hello[TRANSPORT_HELLO_BYTES]);
 void transport_hello_encode(
 	const struct transport_hello *hello, uint8_t out[TRANSPORT_HELLO_BYTES]);
 /* -EPROTO: not the magic. The caller compares the version. */

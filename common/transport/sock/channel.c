@@ -189,6 +189,15 @@ static struct transport_hello hello_of(const struct transport_config *config)
 	};
 }
 
+static int send_hello(struct sock_channel *ch, const struct transport_hello *ours)
+{
+	uint8_t bytes[TRANSPORT_HELLO_BYTES];
+
+	transport_hello_encode(ours, bytes);
+	channel_keep_hello(&ch->base, ch->base.server, bytes);
+	return sock_hello_send(ch->fd, ours);
+}
+
 static int sock_channel_settle(struct sock_channel *ch, const struct transport_hello *peer)
 {
 	const struct transport_config *config = &ch->base.transport->config;
@@ -214,7 +223,8 @@ int sock_channel_answer(struct sock_channel *ch)
 		return err;
 	ours.msg_bytes = ch->base.limits.msg_bytes;
 	ours.nwork = ch->base.limits.max_works_read;
-	return sock_hello_send(ch->fd, &ours);
+	channel_keep_hello(&ch->base, false, ch->hello);
+	return send_hello(ch, &ours);
 }
 
 void sock_channel_refuse(struct sock_channel *ch, int status)
@@ -296,7 +306,7 @@ static int greet_first(struct sock_channel *ch)
 	len = sizeof(peer);
 	if (getpeername(ch->fd, (struct sockaddr *)&peer, &len) < 0)
 		return errno == ENOTCONN ? 0 : -errno;
-	err = sock_hello_send(ch->fd, &ours);
+	err = send_hello(ch, &ours);
 	if (err)
 		return err == -EPIPE ? -ECONNRESET : err;
 	ch->hello_sent = true;
@@ -322,6 +332,7 @@ int sock_channel_greet(struct sock_channel *ch)
 	ret = transport_hello_decode(ch->hello, &peer);
 	if (ret)
 		return ret;
+	channel_keep_hello(&ch->base, true, ch->hello);
 	ch->base.peer_version = peer.version;
 	if (peer.status)
 		return sock_peer_status(peer.status);

@@ -102,6 +102,7 @@ static int hello_settle(struct verbs_channel *ch, const struct cm_event *event)
 	limits->msg_bytes = (uint32_t)min_u64(config->msg_bytes, hello.msg_bytes);
 	limits->peer_nrecv = hello.nrecv;
 	ch->max_works = (uint32_t)min_u64(config->nwork, hello.nwork);
+	channel_keep_hello(&ch->base, !ch->base.server, event->hello);
 	return 0;
 }
 
@@ -254,6 +255,7 @@ int verbs_accept(struct channel *base)
 	int err;
 
 	hello_encode(base->transport, 0, hello);
+	channel_keep_hello(base, true, hello);
 	set_ack_timeout(ch);
 	err = verbs_channel_build(ch);
 	if (err)
@@ -321,6 +323,7 @@ static int route_resolved(struct verbs_channel *ch)
 	int err;
 
 	hello_encode(ch->base.transport, 0, hello);
+	channel_keep_hello(&ch->base, false, hello);
 	err = verbs_channel_build(ch);
 	if (err)
 		return err;
