@@ -12,6 +12,8 @@ enum {
 	EXPORT_NAME_MAX = 63,
 	XATTR_VALUE_MAX = 65536, /* bytes; the kernel's limit, as for the list */
 	OWNER_BYTES = 16,
+	TOKEN_BYTES = 16,          /* proves that an ATTACH comes from the session's client */
+	HOLDER_NAME_MAX = 32,      /* of the server's `clients` */
 	EXPORT_REGIONS_MAX = 1024, /* a client's channels have room for so many */
 	INLINE_EXTENTS = 4, /* extents kept with the inode and sent with LOOKUP, CREATE and OPEN */
 };

@@ -58,6 +58,19 @@ static inline void get_id(struct wire_in *r, uint8_t (*v)[16])
 	wire_get(r, *v, sizeof(*v));
 }
 
+/* The same, where the message has it only by reference. NULL: zeros. */
+static inline void put_id_ref(struct wire_out *w, const uint8_t *const *v)
+{
+	static const uint8_t none[16];
+
+	wire_put(w, *v ? *v : none, sizeof(none));
+}
+
+static inline void get_id_ref(struct wire_in *r, const uint8_t **v)
+{
+	*v = wire_get_ref(r, 16);
+}
+
 static inline void put_str(struct wire_out *w, const struct rpc_str *v)
 {
 	wire_put_u16(w, v->len);

@@ -10,8 +10,16 @@
 #include "common/rpc/rpc_requests.h"
 #include "common/rpc/wire.h"
 
+/* AUTH. Empty in the reply to step 2. */
+struct rpc_auth_reply {
+	struct rpc_tail tail; /* bytes, RPC_AUTH_FLIGHT_MAX at most */
+};
+
 struct rpc_attach_reply {
 	uint64_t session;
+	/* Each later ATTACH of the session shows it. A number that anybody may know, as the
+	 * session's, is not enough to join it. */
+	uint8_t token[TOKEN_BYTES];
 	uint8_t store_id[16]; /* the store's birth */
 	uint64_t incarnation; /* the server process's run */
 	bool resumed;
@@ -221,6 +229,7 @@ struct rpc_reply {
 	struct rpc_str text; /* status != 0: why, for people; may be empty */
 	union {
 		struct rpc_attach_reply attach;
+		struct rpc_auth_reply auth;
 		struct rpc_regions_reply regions;
 		struct rpc_ping_reply ping;
 		struct rpc_status_reply status_text; /* STATUS and WHO */

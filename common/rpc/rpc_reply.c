@@ -7,8 +7,19 @@
 
 /* Header: op, slot, status, seq. With a status other than 0, a text is the body. */
 
+#define AUTH_FIELDS(F) F(tail, tail)
+RPC_MESSAGE(auth_fields, struct rpc_auth_reply, AUTH_FIELDS)
+
+#define put_auth put_auth_fields
+static inline void get_auth(struct wire_in *r, struct rpc_auth_reply *m)
+{
+	get_auth_fields(r, m);
+	r->truncated |= m->tail.len > RPC_AUTH_FLIGHT_MAX;
+}
+
 #define ATTACH_FIELDS(F)        \
 	F(u64, session)         \
+	F(id, token)            \
 	F(id, store_id)         \
 	F(u64, incarnation)     \
 	F(flag, resumed)        \
@@ -203,6 +214,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 
 #define BODIES(F)                              \
 	F(RPC_ATTACH, attach, attach)          \
+	F(RPC_AUTH, auth, auth)                \
 	F(RPC_REGIONS, regions, regions)       \
 	F(RPC_PING, ping, ping)                \
 	F(RPC_STATUS, status, status_text)     \
@@ -293,6 +305,8 @@ int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
 size_t rpc_reply_tail_at(unsigned op)
 {
 	switch (op) {
+	case RPC_AUTH:
+		return RPC_HEADER_BYTES;
 	case RPC_REGIONS:
 		return RPC_HEADER_BYTES + REGIONS_FIXED_BYTES;
 	case RPC_PING:

@@ -13,15 +13,21 @@
 	F(id, owner)                \
 	F(u64, instance)            \
 	F(u64, session)             \
-	F(id, store_id)             \
+	F(id_ref, store_id)         \
 	F(u64, ended)               \
 	F(u16, channel)             \
 	F(u16, nchannels)           \
 	F(u32, flags)               \
 	F(u32, wait_ms)             \
 	F(export_name, export_name) \
+	F(id_ref, token)            \
 	F(text, client)
 RPC_MESSAGE(attach, struct rpc_attach, ATTACH_FIELDS)
+
+#define AUTH_FIELDS(F) \
+	F(u8, step)    \
+	F(tail, tail)
+RPC_MESSAGE(auth, struct rpc_auth, AUTH_FIELDS)
 
 #define REGIONS_FIELDS(F) F(u32, first)
 RPC_MESSAGE(regions, struct rpc_regions, REGIONS_FIELDS)
@@ -196,6 +202,7 @@ enum {
 	COMMIT_FIXED_BYTES = 69,
 	RETURN_FIXED_BYTES = 12,
 	STAGE_FIXED_BYTES = 8,
+	AUTH_FIXED_BYTES = 1,
 	INO_BYTES = 8,
 };
 
@@ -292,6 +299,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_PING, counters, ping)                  \
 	F(RPC_BYE, bye, bye)                         \
 	F(RPC_CANCEL, cancel, cancel)                \
+	F(RPC_AUTH, auth, auth)                      \
 	F(RPC_STATUS, status, status)                \
 	F(RPC_WHO, who, who)                         \
 	F(RPC_LOOKUP, lookup, name)                  \
@@ -414,6 +422,9 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_ATTACH:
 		return q->attach.channel < q->attach.nchannels &&
 		       !(q->attach.flags & ~(uint32_t)ATTACH_ALL);
+	case RPC_AUTH:
+		return (q->auth.step == 1 || q->auth.step == 2) && q->auth.tail.len &&
+		       q->auth.tail.len <= RPC_AUTH_FLIGHT_MAX;
 	case RPC_LOOKUP:
 		return !(q->name.look & ~LOOK_ALL);
 	case RPC_GETATTR:
@@ -511,6 +522,8 @@ int rpc_request_decode(struct rpc_request *req, const void *buf, size_t len)
 size_t rpc_request_tail_at(unsigned op)
 {
 	switch (op) {
+	case RPC_AUTH:
+		return RPC_HEADER_BYTES + AUTH_FIXED_BYTES;
 	case RPC_COMMIT:
 		return RPC_HEADER_BYTES + COMMIT_FIXED_BYTES;
 	case RPC_RETURN:

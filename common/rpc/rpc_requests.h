@@ -29,7 +29,7 @@ struct rpc_attach {
 	uint64_t instance; /* identifies the owner's process */
 	uint64_t session;  /* 0: make a session; else join or resume this one */
 	/* The store that the client knows. Any value where both `session` and `ended` are 0. */
-	uint8_t store_id[16];
+	const uint8_t *store_id; /* [16], as in struct rpc_str; NULL: zeros */
 	/* For a client that begins anew: its session before, which the server has ended. The client
 	 * has deleted all channels of that session; on shm it has also unmapped all regions. 0:
 	 * there was none. */
@@ -42,7 +42,19 @@ struct rpc_attach {
 	uint32_t flags;
 	uint32_t wait_ms; /* how long to wait for an export that is in use */
 	struct rpc_str export_name;
+	/* Of the session that is joined or resumed, as its first answer has brought it. */
+	const uint8_t *token; /* [TOKEN_BYTES]; NULL: zeros */
 	struct rpc_str client; /* for people: "host:/mnt/rmem (pid 311)" */
+};
+
+/* The handshake of common/auth/handshake.h, a flight a message. The client sends step 1 with its
+ * first flight; the reply has the server's. Step 2 has the client's last flight; its reply has
+ * none. ATTACH may follow step 2 at once. Once a channel; -EACCES, "not accepted", and the
+ * channel's end to a client that proves no key, whatever the reason. */
+enum { RPC_AUTH_FLIGHT_MAX = 4096 };
+struct rpc_auth {
+	uint8_t step;
+	struct rpc_tail tail; /* bytes: 1 .. RPC_AUTH_FLIGHT_MAX */
 };
 
 struct rpc_regions {
@@ -440,6 +452,7 @@ struct rpc_request {
 	uint64_t seq;
 	union {
 		struct rpc_attach attach;
+		struct rpc_auth auth;
 		struct rpc_regions regions;
 		struct rpc_counters ping;
 		struct rpc_bye bye;

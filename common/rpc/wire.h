@@ -14,7 +14,7 @@
 
 /* The wire protocol's own version, checked when a channel opens. Any change of a message changes
  * it. */
-enum { RMEMFS_WIRE_VERSION = 7 };
+enum { RMEMFS_WIRE_VERSION = 8 };
 
 struct wire_out {
 	uint8_t *start, *pos, *end;

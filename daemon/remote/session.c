@@ -151,6 +151,8 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 	*attach = (struct rpc_attach){
 		.instance = s->instance,
 		.session = s->id,
+		.store_id = s->store_id,
+		.token = s->token,
 		.ended = s->id ? 0 : s->ended_id,
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
@@ -161,7 +163,6 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.client = text(s->client),
 	};
 	memcpy(attach->owner, s->owner.id, sizeof(attach->owner));
-	memcpy(attach->store_id, s->store_id, sizeof(attach->store_id));
 }
 
 void session_set_read_only(struct session *s, bool read_only)
@@ -202,6 +203,7 @@ static void first_attach(struct session *s, const struct rpc_attach_reply *reply
 	const struct channel_limits *limits)
 {
 	memcpy(s->store_id, reply->store_id, sizeof(s->store_id));
+	memcpy(s->token, reply->token, sizeof(s->token));
 	s->incarnation = reply->incarnation;
 	s->info = (struct session_info){
 		.npages = reply->npages,
@@ -236,6 +238,8 @@ static int session_attach_again(struct session *s, const struct rpc_attach_reply
 	s->restarted |= reply->incarnation != s->incarnation;
 	s->incarnation = reply->incarnation;
 	pthread_mutex_unlock(&s->lock);
+	if (!s->id)
+		memcpy(s->token, reply->token, sizeof(s->token));
 	s->id = reply->session;
 	return 0;
 }

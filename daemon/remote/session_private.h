@@ -67,6 +67,7 @@ struct session {
 
 	/* Settled by the first ATTACH. */
 	uint8_t store_id[16];
+	uint8_t token[TOKEN_BYTES]; /* of the session; thread 0 changes it while there is none */
 	struct session_info info;
 	struct io_limits limits;
 

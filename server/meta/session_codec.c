@@ -4,10 +4,27 @@
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
 
-enum {
-	RECORD_BYTES_MAX =
-		1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(((struct meta_session *)0)->client)
-};
+enum { RECORD_BYTES_MAX = 1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(struct meta_session) };
+
+static void put_holder(struct wire_out *w, const struct meta_session *s)
+{
+	uint8_t len = (uint8_t)strnlen(s->holder, sizeof(s->holder) - 1);
+
+	wire_put_u8(w, len);
+	wire_put(w, s->holder, len);
+	wire_put(w, s->token, TOKEN_BYTES);
+}
+
+static void get_holder(struct wire_in *r, struct meta_session *s)
+{
+	uint8_t len = wire_get_u8(r);
+
+	r->truncated |= len >= sizeof(s->holder);
+	if (r->truncated)
+		return;
+	wire_get(r, s->holder, len);
+	wire_get(r, s->token, TOKEN_BYTES);
+}
 
 int session_codec_put(struct meta *m, const struct session_record *rec)
 {
@@ -16,12 +33,13 @@ int session_codec_put(struct meta *m, const struct session_record *rec)
 	struct wire_out w;
 
 	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u8(&w, rec->state);
+	wire_put_u8(&w, rec->state | SESSION_HELD);
 	wire_put_u16(&w, rec->export_id);
 	wire_put_u32(&w, s->flags);
 	wire_put(&w, s->owner, OWNER_BYTES);
 	wire_put_u64(&w, s->instance);
 	wire_put_u16(&w, s->nchannels);
+	put_holder(&w, s);
 	wire_put(&w, s->client, strnlen(s->client, sizeof(s->client) - 1));
 	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
 }
@@ -40,6 +58,8 @@ int session_codec_get(struct meta *m, struct store_key key, const struct store_v
 	wire_get(&r, s->owner, OWNER_BYTES);
 	s->instance = wire_get_u64(&r);
 	s->nchannels = wire_get_u16(&r);
+	if (rec->state & SESSION_HELD)
+		get_holder(&r, s);
 	if (r.truncated || wire_in_left(&r) >= sizeof(s->client))
 		return store_damaged(m->store, STORE_SESSION, key);
 	wire_get(&r, s->client, wire_in_left(&r));

@@ -7,8 +7,9 @@
 
 #include "server/meta/meta_internal.h"
 
-/* state */
-enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
+/* state. A record without SESSION_HELD is of an earlier release, whose clients we do not speak
+ * with. It waits to be ended. */
+enum { SESSION_ENDED = 1, SESSION_CLEAN = 2, SESSION_HELD = 4 };
 
 /* A session as it is stored: by the export's id, since the configuration may change. */
 struct session_record {

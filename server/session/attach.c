@@ -57,6 +57,7 @@ static int answer_attach(struct client_request *req, struct client_session *sess
 		return err;
 	rep.attach.snapshot = client_session_snapshot(session, &frozen);
 	memcpy(rep.attach.store_id, meta_store_id(s->meta), sizeof(rep.attach.store_id));
+	memcpy(rep.attach.token, session->stored.token, sizeof(rep.attach.token));
 	client_request_answer(req, &rep);
 	return 0;
 }
@@ -588,7 +589,7 @@ static void attach_run_again(struct client_request *req, struct export *export)
 static bool is_of_another_store(const struct server *s, const struct rpc_attach *a)
 {
 	return (a->session || a->ended) &&
-	       memcmp(a->store_id, meta_store_id(s->meta), sizeof(a->store_id)) != 0;
+	       memcmp(a->store_id, meta_store_id(s->meta), META_STORE_ID_BYTES) != 0;
 }
 
 static void attach_try(struct client_request *req)

@@ -186,7 +186,8 @@ int client_attach(struct rpc_client *c, const char *export, uint64_t session, ui
 		.client = str(name),
 	};
 	memcpy(req.attach.owner, c->owner, OWNER_BYTES);
-	memcpy(req.attach.store_id, c->attached.store_id, sizeof(req.attach.store_id));
+	req.attach.store_id = c->attached.store_id;
+	req.attach.token = c->attached.token;
 	client_send(c, &req);
 	client_receive(c, &rep);
 	assert_int_equal(rep.op, RPC_ATTACH);

@@ -274,7 +274,8 @@ static struct rpc_request attach_request(const char *owner, uint64_t ended)
 			.client = str(owner)}};
 
 	snprintf((char *)req.attach.owner, OWNER_BYTES, "%s", owner);
-	memcpy(req.attach.store_id, clients[1].attached.store_id, sizeof(req.attach.store_id));
+	req.attach.store_id = clients[1].attached.store_id;
+	req.attach.token = clients[1].attached.token;
 	return req;
 }
 

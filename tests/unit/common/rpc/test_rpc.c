@@ -75,14 +75,18 @@ static struct rpc_request request_of(unsigned op)
 		q.attach = (struct rpc_attach){.owner = "0123456789abcde",
 			.instance = 5,
 			.session = 6,
-			.store_id = "fedcba987654321",
+			.store_id = (const uint8_t *)"fedcba987654321",
 			.ended = 4,
 			.channel = 1,
 			.nchannels = 2,
 			.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE,
 			.wait_ms = 5000,
 			.export_name = str("default"),
+			.token = (const uint8_t *)"a token of bytes",
 			.client = str("host:/mnt/rmem (pid 311)")};
+		break;
+	case RPC_AUTH:
+		q.auth = (struct rpc_auth){2, extents_tail()};
 		break;
 	case RPC_REGIONS:
 		q.regions.first = 8;
@@ -237,6 +241,7 @@ static struct rpc_reply reply_of(unsigned op)
 	switch ((enum rpc_op)op) {
 	case RPC_ATTACH:
 		p.attach = (struct rpc_attach_reply){.session = 1,
+			.token = "a token of bytes",
 			.store_id = "sixteen bytes..",
 			.incarnation = 2,
 			.resumed = true,
@@ -251,6 +256,9 @@ static struct rpc_reply reply_of(unsigned op)
 			.quotas = true,
 			.snapshot = 6,
 			.root = attr_of(1)};
+		break;
+	case RPC_AUTH:
+		p.auth = (struct rpc_auth_reply){extents_tail()};
 		break;
 	case RPC_REGIONS:
 		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
@@ -356,7 +364,7 @@ static int decode_reply(const void *msg, size_t len)
 static void op_info__unknown_ops_have_no_name(void **state)
 {
 	assert_null(rpc_op_info(0)->name);
-	assert_null(rpc_op_info(RPC_CANCEL + 1)->name);
+	assert_null(rpc_op_info(RPC_AUTH + 1)->name);
 	assert_null(rpc_op_info(RPC_OP_MAX)->name);
 	assert_null(rpc_op_info(UINT32_MAX)->name);
 	assert_string_equal(rpc_op_info(RPC_RENAME)->name, "rename");
@@ -549,7 +557,7 @@ static void decode__trailing_bytes(void **state)
 		size_t len;
 
 		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
-		if (op != RPC_STAGE) /* its tail is any bytes */
+		if (op != RPC_STAGE && op != RPC_AUTH) /* their tails are any bytes */
 			assert_int_equal(decode_request(buf, len + 1), -EPROTO);
 		if (rpc_reply_tail_at(op))
 			continue;
@@ -577,10 +585,12 @@ static void encode__unknown_op(void **state)
 {
 	size_t len;
 
-	assert_int_equal(rpc_request_encode(&(struct rpc_request){.op = 9}, buf, sizeof(buf), &len),
+	assert_int_equal(rpc_request_encode(
+				 &(struct rpc_request){.op = RPC_AUTH + 1}, buf, sizeof(buf), &len),
 		-EPROTO);
 	assert_int_equal(
-		rpc_reply_encode(&(struct rpc_reply){.op = 9}, buf, sizeof(buf), &len), -EPROTO);
+		rpc_reply_encode(&(struct rpc_reply){.op = RPC_AUTH + 1}, buf, sizeof(buf), &len),
+		-EPROTO);
 }
 
 static void assert_refused(const struct rpc_request *q)
@@ -671,6 +681,29 @@ static void attach__out_of_range(void **state)
 	memset(name, 'e', sizeof(name));
 	q.attach.export_name = (struct rpc_str){name, sizeof(name)};
 	assert_refused(&q);
+}
+
+static void auth__out_of_range(void **state)
+{
+	static const uint8_t flight[RPC_AUTH_FLIGHT_MAX + 1];
+	struct rpc_request q = request_of(RPC_AUTH);
+	struct rpc_reply p = reply_of(RPC_AUTH);
+	size_t len;
+
+	q.auth.step = 0;
+	assert_refused(&q);
+	q.auth.step = 3;
+	assert_refused(&q);
+	q.auth = (struct rpc_auth){1, {flight, 0}};
+	assert_refused(&q);
+	q.auth.tail.len = RPC_AUTH_FLIGHT_MAX + 1;
+	assert_refused(&q);
+	q.auth.tail.len = RPC_AUTH_FLIGHT_MAX;
+	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), 0);
+	p.auth.tail = (struct rpc_tail){flight, RPC_AUTH_FLIGHT_MAX + 1};
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&p, buf, len), -EPROTO);
 }
 
 static void changes__out_of_range(void **state)
@@ -932,6 +965,7 @@ int main(void)
 		cmocka_unit_test(request__dots_are_looked_up_only),
 		cmocka_unit_test(request__longest_name_passes),
 		cmocka_unit_test(attach__out_of_range),
+		cmocka_unit_test(auth__out_of_range),
 		cmocka_unit_test(changes__out_of_range),
 		cmocka_unit_test(rights__out_of_range),
 		cmocka_unit_test(xattr__out_of_range),

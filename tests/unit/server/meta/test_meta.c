@@ -350,6 +350,8 @@ static void session__is_stored(void **state)
 		.owner = "me, myself and I",
 		.instance = 99,
 		.nchannels = 4,
+		.holder = "web",
+		.token = "sixteen of them.",
 		.client = "host:/mnt/rmem (pid 311)"};
 	struct seen seen = {0};
 	bool more;
@@ -366,6 +368,8 @@ static void session__is_stored(void **state)
 	assert_int_equal(seen.last.instance, 99);
 	assert_int_equal(seen.last.nchannels, 4);
 	assert_memory_equal(seen.last.owner, s.owner, OWNER_BYTES);
+	assert_string_equal(seen.last.holder, "web");
+	assert_memory_equal(seen.last.token, s.token, TOKEN_BYTES);
 	assert_string_equal(seen.last.client, s.client);
 
 	assert_int_equal(meta_begin(fx.m), 0);
@@ -375,6 +379,7 @@ static void session__is_stored(void **state)
 	assert_int_equal(meta_session_each(fx.m, see, &seen), 0);
 	assert_int_equal(seen.last.flags, ATTACH_EXCLUSIVE);
 	assert_int_equal(seen.last.instance, 99);
+	assert_string_equal(seen.last.holder, "web");
 	assert_string_equal(seen.last.client, s.client);
 
 	assert_int_equal(meta_begin(fx.m), 0);
