@@ -67,6 +67,7 @@ static const char *const server_names[] = {
 	"numa_node",
 	"lease_time",
 	"lease_limit",
+	"local_access",
 	"snapshot_dir",
 	"snapshot_on_stop",
 	"restore_on_start",

@@ -59,6 +59,8 @@ static const struct conf_key export_keys[] = {
 		.multiple = PAGE_BYTES},
 	{EXPORT_KEY(quotas), .type = CONF_GROUPS, .keys = config_quotas_keys,
 		.element_bytes = sizeof(struct quota_config)},
+	{EXPORT_KEY(clients), .type = CONF_GROUPS, .keys = config_clients_keys,
+		.element_bytes = sizeof(struct export_client)},
 	{0},
 };
 
@@ -77,6 +79,7 @@ const struct conf_key server_config_keys[] = {
 	{KEY(lease_limit), .type = CONF_UINT, .min = 16, .max = 16777216},
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = 256},
+	{KEY(local_access), .type = CONF_ENUM, .words = config_clients_local_words},
 	{KEY(snapshot_dir), .type = CONF_STRING, .min = 1, .max = SNAPSHOT_DIR_MAX,
 		.check = check_absolute},
 	{KEY(snapshot_on_stop), .type = CONF_BOOL},
@@ -124,6 +127,7 @@ void server_config_init(struct server_config *config)
 		.io_threads = 1,
 		.huge_pages = HUGE_PAGES_ADVISE,
 		.numa_node = NUMA_AUTO,
+		.local_access = ACCESS_READ_WRITE,
 		.log_level = LOG_LEVEL_INFO,
 	};
 }
@@ -217,6 +221,18 @@ int server_config_set_exports(struct server_config *config, const char *const *n
 	return err;
 }
 
+int server_config_set_clients(
+	struct server_config *config, const char *file, char *why, size_t whylen)
+{
+	const struct conf_key *key = conf_find(export_keys, "clients");
+	struct export_config *export = config->exports.v;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < config->exports.n; i++)
+		err = config_clients_add(key, &export[i].clients, file, why, whylen);
+	return err;
+}
+
 int server_config_set_listen(struct server_config *config, const char *const *addresses, size_t n,
 	char *why, size_t whylen)
 {
@@ -304,6 +320,13 @@ static int resolve_quotas(struct server_config *config, size_t i, char *why, siz
 	return config_quotas_resolve(&export->quotas, config->path, &export->limits, why, whylen);
 }
 
+static int finish_clients(struct server_config *config, size_t i, char *why, size_t whylen)
+{
+	struct export_config *export = (struct export_config *)config->exports.v + i;
+
+	return config_clients_finish(&export->clients, config->path, why, whylen);
+}
+
 static int check_exports(struct server_config *config, char *why, size_t whylen)
 {
 	uint64_t regions = 0;
@@ -315,6 +338,8 @@ static int check_exports(struct server_config *config, char *why, size_t whylen)
 			err = check_regions(config, i, &regions, why, whylen);
 		if (!err)
 			err = resolve_quotas(config, i, why, whylen);
+		if (!err)
+			err = finish_clients(config, i, why, whylen);
 	}
 	return err;
 }

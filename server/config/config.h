@@ -13,6 +13,7 @@
 #include "common/conf/conf.h"
 #include "common/base/log.h"
 #include "common/transport/transport.h"
+#include "server/config/config_clients.h"
 #include "server/config/config_quotas.h"
 #include "server/base/numa.h"
 
@@ -28,6 +29,7 @@ struct export_config {
 	uint64_t share;             /* the same; 0: all. Set by server_config_finish() */
 	struct conf_groups quotas;  /* struct quota_config */
 	struct quota_limit *limits; /* [quotas.n]; set by server_config_finish() */
+	struct conf_groups clients; /* struct export_client */
 };
 
 struct server_config {
@@ -45,6 +47,8 @@ struct server_config {
 	struct numa_place numa; /* set by server_config_finish() */
 	char *snapshot_dir;
 	bool snapshot_on_stop, restore_on_start;
+	/* For root and the server's user over shm, at every export. */
+	enum access_level local_access;
 	enum log_level log_level;
 
 	const char *check;           /* the directory of --check, or NULL; borrowed */
@@ -67,6 +71,10 @@ int server_config_read(struct server_config *config, const char *path, char *why
 /* For the command line, which overrides the file. Reasons name the option: "--listen: ...". */
 int server_config_set_exports(struct server_config *config, const char *const *names_sizes,
 	size_t n, char *why, size_t whylen);
+/* Each export, all of which are of the command line, is for the holder of the keys in a file; with
+ * file NULL: for anybody. */
+int server_config_set_clients(
+	struct server_config *config, const char *file, char *why, size_t whylen);
 int server_config_set_listen(struct server_config *config, const char *const *addresses, size_t n,
 	char *why, size_t whylen);
 /* option: the option that gave the text. key: its name in the file. */
@@ -84,6 +92,13 @@ static inline const struct export_config *server_config_export(
 
 /* The size of the store, in bytes: by default a sixteenth of the data, at least 64 MiB, and at
  * least 4 MiB for each export. */
+static inline const struct export_client *server_config_client(
+	const struct export_config *export, size_t i)
+{
+	return (const struct export_client *)export->clients.v + i;
+}
+
+/* The size of the store, in bytes. */
 uint64_t server_config_store_bytes(const struct server_config *config);
 
 #endif

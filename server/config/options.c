@@ -12,6 +12,8 @@
 enum {
 	OPT_MEMORY_DIR = 256,
 	OPT_EXPORT,
+	OPT_KEY,
+	OPT_INSECURE,
 	OPT_LISTEN,
 	OPT_LOG_LEVEL,
 	OPT_RESTORE,
@@ -23,6 +25,8 @@ static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
 	{"memory-dir", required_argument, NULL, OPT_MEMORY_DIR},
 	{"export", required_argument, NULL, OPT_EXPORT},
+	{"key", required_argument, NULL, OPT_KEY},
+	{"insecure", no_argument, NULL, OPT_INSECURE},
 	{"listen", required_argument, NULL, OPT_LISTEN},
 	{"restore", required_argument, NULL, OPT_RESTORE},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
@@ -35,8 +39,9 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: rmemfs-server [-c FILE] [--memory-dir DIR] [--export NAME:SIZE]...\n"
-	"                     [--listen TRANSPORT:ADDRESS]... [--restore DIR]...\n"
-	"                     [--log-level LEVEL] [--check-config] [--version] [--help]\n"
+	"                     [--key FILE | --insecure] [--listen TRANSPORT:ADDRESS]...\n"
+	"                     [--restore DIR]... [--log-level LEVEL] [--check-config]\n"
+	"                     [--version] [--help]\n"
 	"       rmemfs-server --check DIR\n"
 	"Serves this machine's memory to rmemfs clients.\n"
 	"\n"
@@ -44,6 +49,8 @@ static const char help[] =
 	"      --memory-dir DIR         directory of regions and metadata, on tmpfs\n"
 	"                               (default /dev/shm/rmemfs)\n"
 	"      --export NAME:SIZE       a volume to serve, e.g. data:64GiB (default default:1GiB)\n"
+	"      --key FILE               the exports of --export are for clients with a key in FILE\n"
+	"      --insecure               the exports of --export are for anybody, without a key\n"
 	"      --listen TRANSPORT:ADDR  verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH\n"
 	"                               (default shm:/run/rmemfs/server.sock alone)\n"
 	"      --restore DIR            make an export from the snapshot in DIR before serving it;\n"
@@ -63,10 +70,11 @@ static const char help[] =
 /* The options, kept until the file has been read; then they are applied. */
 struct arguments {
 	const char *config_path, *memory_dir, *log_level;
+	const char *key; /* a file */
 	const char **exports, **listen;
 	const char **restore;
 	size_t nexports, nlisten, nrestore;
-	bool check_config;
+	bool insecure, check_config;
 	const char *check; /* a directory */
 };
 
@@ -122,6 +130,11 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 	case OPT_EXPORT:
 		args->exports[args->nexports++] = optarg;
 		return OPTIONS_RUN;
+	case OPT_KEY:
+		return take_once(&args->key, "--key");
+	case OPT_INSECURE:
+		args->insecure = true;
+		return OPTIONS_RUN;
 	case OPT_LISTEN:
 		args->listen[args->nlisten++] = optarg;
 		return OPTIONS_RUN;
@@ -149,6 +162,21 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 	}
 }
 
+/* Exports of the file have clients of their own. */
+static enum options_result check_clients(const struct arguments *args)
+{
+	const char *option = args->key ? "--key" : "--insecure";
+
+	if (args->key && args->insecure)
+		return complain(
+			"option '--key': takes no '--insecure' beside it, which lets anybody in");
+	if ((args->key || args->insecure) && !args->nexports)
+		return complain("option '%s': is about the exports of --export, and there is none; "
+				"for those of the configuration see clients in rmemfs.conf(5)",
+			option);
+	return OPTIONS_RUN;
+}
+
 static enum options_result read_arguments(int argc, char **argv, struct arguments *args)
 {
 	enum options_result result = OPTIONS_RUN;
@@ -159,9 +187,11 @@ static enum options_result read_arguments(int argc, char **argv, struct argument
 	while (result == OPTIONS_RUN &&
 		(opt = getopt_long(argc, argv, ":c:hV", long_options, NULL)) != -1)
 		result = take_option(opt, argv, args);
-	if (result == OPTIONS_RUN && optind < argc)
+	if (result != OPTIONS_RUN)
+		return result;
+	if (optind < argc)
 		return complain("'%s': takes no operands; see --help", argv[optind]);
-	return result;
+	return args->check ? OPTIONS_RUN : check_clients(args);
 }
 
 static int read_file(
@@ -209,6 +239,8 @@ static int server_options_apply(
 		err = server_config_set_listen(config, args->listen, args->nlisten, why, whylen);
 	if (!err && args->nexports)
 		err = server_config_set_exports(config, args->exports, args->nexports, why, whylen);
+	if (!err && (args->key || args->insecure))
+		err = server_config_set_clients(config, args->key, why, whylen);
 	for (size_t i = 0; !err && i < args->nrestore; i++)
 		err = conf_add_string(&config->restore, args->restore[i], 0);
 	return err;
@@ -218,7 +250,7 @@ static int server_options_apply(
 static enum options_result check_alone(const struct arguments *args)
 {
 	if (args->config_path || args->memory_dir || args->log_level || args->nexports ||
-		args->nlisten || args->check_config)
+		args->nlisten || args->key || args->insecure || args->check_config)
 		return complain("option '--check': takes no other option beside it");
 	return OPTIONS_CHECK;
 }

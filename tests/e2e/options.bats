@@ -80,6 +80,15 @@ server_says() {
 		-c /dev/null --export a:1GiB --export a:2GiB
 	server_says "--listen: 'tcp:127.0.0.1:65536': port '65536' is not in 1..65535" \
 		-c /dev/null --listen tcp:127.0.0.1:65536
+	server_says "option '--key': is about the exports of --export, and there is none; for those of the configuration see clients in rmemfs.conf(5)" \
+		-c /dev/null --key "$dir/web.key"
+	server_says "option '--insecure': is about the exports of --export, and there is none; for those of the configuration see clients in rmemfs.conf(5)" \
+		-c /dev/null --insecure
+	server_says "option '--key': takes no '--insecure' beside it, which lets anybody in" \
+		-c /dev/null --export a:1GiB --insecure --key "$dir/web.key"
+	server_says "option '--key': given twice" -c /dev/null --export a:1GiB --key /a --key /b
+	server_says "--key: '/k/Web.key': the file's name is the client's, and without '.key' it must be of small letters, digits, '.', '_' and '-'" \
+		-c /dev/null --export a:1GiB --key /k/Web.key
 }
 
 @test "a wrong server configuration is named by its line" {
