@@ -30,6 +30,7 @@ order() {
 		server snapshot
 		server recall
 		server session
+		server access
 		server namespace
 		server meta memory
 		server config

@@ -1,0 +1,429 @@
+/* The decision: may this peer do that at this export? */
+#include "tests/unit/server/access_fixture.h"
+
+#include <arpa/inet.h>
+
+#include "server/access/access.h"
+
+/* Names of clients say what they may do. Keys are named by their files. */
+static const char conf[] =
+	"exports = ("
+	"{ name = \"data\"; size = 4096; clients = ("
+	"  { name = \"web\"; keys = \"@/web.key\"; hosts = [ \"10.0.0.0/24\", \"2001:db8::/32\" ] },"
+	"  { name = \"backup\"; keys = \"@/backup.key\"; access = \"read-only\"; sessions = 4 },"
+	"  { name = \"watch\"; keys = \"@/watch.key\"; access = \"status\" } ) },"
+	"{ name = \"lab\"; size = 4096; clients = ("
+	"  { name = \"near\"; keys = \"@/web.key\"; hosts = \"10.0.0.0/24\"; access = \"read-only\" },"
+	"  { name = \"far\"; keys = \"@/web.key\"; access = \"status\" },"
+	"  { name = \"none\"; keys = \"@/web.key\" } ) },"
+	"{ name = \"open\"; size = 4096; clients = ("
+	"  { name = \"anybody\"; insecure = true; hosts = \"10.9.0.2\"; access = \"read-only\" },"
+	"  { name = \"web\"; keys = \"@/web.key\"; hosts = [ \"10.0.0.1\", \"10.9.0.2\" ] } ) },"
+	"{ name = \"empty\"; size = 4096 } );";
+
+static struct access_table *table;
+static struct access_decision decision;
+
+static int make_keys(void **state)
+{
+	if (access_make_dir(state))
+		return -1;
+	access_add_key("web.key", "web-1", 1);
+	access_add_key("web.key", "web-2", 2);
+	access_add_key("backup.key", "backup-1", 3);
+	access_add_key("watch.key", "watch-1", 4);
+	table = access_table_of(conf);
+	return 0;
+}
+
+static int free_keys(void **state)
+{
+	access_table_put(table);
+	return access_remove_dir(state);
+}
+
+/* ---- peers ----------------------------------------------------------------------------------- */
+
+static struct sockaddr_storage address;
+static struct access_proof proof;
+
+/* A peer over tcp; key NULL: it has proven none. */
+static struct access_peer peer_at(const char *from, const char *key)
+{
+	struct access_peer peer = {
+		.kind = TRANSPORT_TCP, .address = (const struct sockaddr *)&address};
+	struct sockaddr_in *in = (void *)&address;
+	struct sockaddr_in6 *in6 = (void *)&address;
+
+	memset(&address, 0, sizeof(address));
+	address.ss_family = strchr(from, ':') ? AF_INET6 : AF_INET;
+	assert_int_equal(inet_pton(address.ss_family, from,
+				 strchr(from, ':') ? (void *)&in6->sin6_addr : &in->sin_addr),
+		1);
+	if (key) {
+		proof = access_table_key(table, key, strlen(key))->proof;
+		peer.proof = &proof;
+	}
+	return peer;
+}
+
+static struct access_wish wish_for(const char *export, enum access_level level)
+{
+	return (struct access_wish){export, strlen(export), level};
+}
+
+static int decide(const char *from, const char *key, const char *export, enum access_level level)
+{
+	struct access_peer peer = peer_at(from, key);
+	struct access_wish wish = wish_for(export, level);
+
+	return access_decide(table, &peer, &wish, &decision);
+}
+
+static int decide_local(
+	const struct access_table *t, const uid_t *uid, const char *export, enum access_level level)
+{
+	struct access_peer peer = {.kind = TRANSPORT_SHM, .uid = uid};
+	struct access_wish wish = wish_for(export, level);
+
+	return access_decide(t, &peer, &wish, &decision);
+}
+
+static void assert_holder(const char *holder, enum access_level level, unsigned sessions)
+{
+	assert_string_equal(decision.holder, holder);
+	assert_int_equal(decision.level, level);
+	assert_int_equal(decision.sessions, sessions);
+	assert_string_equal(decision.log, "");
+	assert_string_equal(decision.answer, "");
+}
+
+/* ---- with a key ------------------------------------------------------------------------------ */
+
+static void decide__each_key_of_a_file_is_its_clients(void **state)
+{
+	assert_int_equal(decide("10.0.0.9", "web-1", "data", ACCESS_READ_WRITE), 0);
+	assert_holder("web", ACCESS_READ_WRITE, 256);
+	assert_int_equal(decide("2001:db8::9", "web-2", "data", ACCESS_READ_ONLY), 0);
+	assert_holder("web", ACCESS_READ_WRITE, 256);
+	assert_int_equal(decide("::ffff:10.0.0.9", "web-1", "data", ACCESS_STATUS), 0);
+	assert_holder("web", ACCESS_READ_WRITE, 256);
+}
+
+static void decide__verbs_is_as_tcp(void **state)
+{
+	struct access_peer peer = peer_at("10.0.0.9", "web-1");
+	struct access_wish wish = wish_for("data", ACCESS_READ_WRITE);
+
+	peer.kind = TRANSPORT_VERBS;
+	assert_int_equal(access_decide(table, &peer, &wish, &decision), 0);
+	assert_holder("web", ACCESS_READ_WRITE, 256);
+	peer.address = NULL;
+	assert_int_equal(access_decide(table, &peer, &wish, &decision), -EACCES);
+}
+
+static void decide__less_than_the_wish_is_refused_and_explained(void **state)
+{
+	assert_int_equal(decide("10.7.7.7", "backup-1", "data", ACCESS_READ_ONLY), 0);
+	assert_holder("backup", ACCESS_READ_ONLY, 4);
+	assert_int_equal(decide("10.7.7.7", "backup-1", "data", ACCESS_STATUS), 0);
+	assert_int_equal(decide("10.7.7.7", "backup-1", "data", ACCESS_READ_WRITE), -EROFS);
+	assert_string_equal(
+		decision.answer, "key backup-1 may only read export 'data': mount it with ro");
+	assert_string_equal(decision.log, decision.answer);
+	assert_int_equal(decide("10.7.7.7", "watch-1", "data", ACCESS_STATUS), 0);
+	assert_holder("watch", ACCESS_STATUS, 256);
+	assert_int_equal(decide("10.7.7.7", "watch-1", "data", ACCESS_READ_ONLY), -EACCES);
+	assert_string_equal(
+		decision.answer, "key watch-1 may only ask for the state of export 'data'");
+	assert_int_equal(decide("10.7.7.7", "watch-1", "data", ACCESS_READ_WRITE), -EACCES);
+}
+
+static void decide__first_client_with_the_key_and_the_address_counts(void **state)
+{
+	assert_int_equal(decide("10.0.0.9", "web-1", "lab", ACCESS_READ_ONLY), 0);
+	assert_holder("near", ACCESS_READ_ONLY, 256);
+	assert_int_equal(decide("10.0.0.9", "web-1", "lab", ACCESS_READ_WRITE), -EROFS);
+	assert_int_equal(decide("10.0.1.9", "web-1", "lab", ACCESS_STATUS), 0);
+	assert_holder("far", ACCESS_STATUS, 256);
+	assert_int_equal(decide("10.0.1.9", "web-1", "lab", ACCESS_READ_ONLY), -EACCES);
+}
+
+/* ---- what a refused peer may learn ------------------------------------------------------------*/
+
+/* The answer with the export's name taken out. */
+static const char *answer_about(const char *export)
+{
+	static char text[2][sizeof(decision.answer)];
+	static int turn;
+	char *at, name[80];
+
+	turn = !turn;
+	snprintf(text[turn], sizeof(text[turn]), "%s", decision.answer);
+	snprintf(name, sizeof(name), "'%s'", export);
+	at = strstr(text[turn], name);
+	assert_non_null(at);
+	memmove(at, at + strlen(name), strlen(at + strlen(name)) + 1);
+	return text[turn];
+}
+
+static void decide__key_learns_nothing_of_other_exports(void **state)
+{
+	static const struct {
+		const char *from, *key, *export, *log;
+	} cases[] = {
+		{"10.0.0.9", "web-1", "nowhere", "there is no export 'nowhere'"},
+		{"10.7.7.7", "web-1", "data",
+			"key web-1 is not for export 'data' from this address: it is not in hosts of "
+			"client web"},
+		{"10.0.0.9", "web-1", "empty",
+			"export 'empty' has no clients: make a key (rmemfsctl keygen) and name its "
+			"file in clients, or make a client insecure"},
+		{"10.7.7.7", "web-1", "open",
+			"key web-1 is not for export 'open' from this address: it is not in hosts of "
+			"client web"},
+	};
+
+	for (enum access_level level = ACCESS_STATUS; level <= ACCESS_READ_WRITE; level++)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			assert_int_equal(
+				decide(cases[i].from, cases[i].key, cases[i].export, level),
+				-EACCES);
+			assert_string_equal(decision.log, cases[i].log);
+			assert_string_equal(
+				answer_about(cases[i].export), "key web-1 has no export  here");
+			assert_string_equal(decision.holder, "");
+			assert_int_equal(decision.level, ACCESS_NONE);
+		}
+	assert_int_equal(decide("10.0.0.9", "backup-1", "lab", ACCESS_READ_ONLY), -EACCES);
+	assert_string_equal(decision.log,
+		"key backup-1 is not for export 'lab': no client of it has a file with this key");
+	assert_string_equal(answer_about("lab"), "key backup-1 has no export  here");
+}
+
+static void decide__stranger_learns_no_export(void **state)
+{
+	static const struct {
+		const char *export, *log;
+	} cases[] = {
+		{"nowhere", "there is no export 'nowhere'"},
+		{"data",
+			"it has no key, and export 'data' lets nobody in without one: mount it with a "
+			"client's key (key=FILE)"},
+		{"empty",
+			"export 'empty' has no clients: make a key (rmemfsctl keygen) and name its "
+			"file in clients, or make a client insecure"},
+		{"open", "it has no key, and its address is not in hosts of client anybody, which "
+			 "export 'open' lets in without one"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(
+			decide("10.0.0.9", NULL, cases[i].export, ACCESS_READ_WRITE), -EACCES);
+		assert_string_equal(decision.log, cases[i].log);
+		assert_string_equal(answer_about(cases[i].export),
+			"nobody gets export  here without a key: have one made on the server "
+			"(rmemfsctl keygen) and mount with key=FILE, or have a client made insecure "
+			"there");
+	}
+}
+
+/* A peer's bytes end no line and steer no terminal. */
+static void decide__any_bytes_as_a_name(void **state)
+{
+	struct access_peer peer = peer_at("10.0.0.9", "web-1");
+	char name[300];
+	struct access_wish wish = {name, sizeof(name), ACCESS_READ_WRITE};
+
+	memset(name, '\n', sizeof(name));
+	assert_int_equal(access_decide(table, &peer, &wish, &decision), -EACCES);
+	assert_null(strchr(decision.answer, '\n'));
+	assert_null(strchr(decision.log, '\n'));
+	assert_non_null(strstr(decision.answer, "'?????"));
+	wish = (struct access_wish){"data\0", 5, ACCESS_READ_WRITE};
+	assert_int_equal(access_decide(table, &peer, &wish, &decision), -EACCES);
+	wish = (struct access_wish){"", 0, ACCESS_READ_WRITE};
+	assert_int_equal(access_decide(table, &peer, &wish, &decision), -EACCES);
+	/* No NUL behind it. */
+	wish = (struct access_wish){"datax", 4, ACCESS_READ_WRITE};
+	assert_int_equal(access_decide(table, &peer, &wish, &decision), 0);
+}
+
+/* ---- without a key --------------------------------------------------------------------------- */
+
+static void decide__insecure_client(void **state)
+{
+	assert_int_equal(decide("10.9.0.2", NULL, "open", ACCESS_READ_ONLY), 0);
+	assert_holder("anybody", ACCESS_READ_ONLY, 256);
+	assert_int_equal(decide("10.9.0.2", NULL, "open", ACCESS_READ_WRITE), -EROFS);
+	assert_string_equal(decision.answer,
+		"a client without a key may only read export 'open': mount it with ro");
+}
+
+/* The insecure client stands first. */
+static void decide__insecure_client_takes_nothing_from_a_key(void **state)
+{
+	assert_int_equal(decide("10.9.0.2", "web-1", "open", ACCESS_READ_WRITE), 0);
+	assert_holder("web", ACCESS_READ_WRITE, 256);
+	/* A key of no client here is no worse than none. */
+	assert_int_equal(decide("10.9.0.2", "backup-1", "open", ACCESS_READ_ONLY), 0);
+	assert_holder("anybody", ACCESS_READ_ONLY, 256);
+	assert_int_equal(decide("10.0.0.2", "backup-1", "open", ACCESS_READ_ONLY), -EACCES);
+}
+
+/* ---- shm ------------------------------------------------------------------------------------- */
+
+static void decide__local(void **state)
+{
+	static const struct {
+		const char *text;
+		int status, read_only, read_write;
+	} cases[] = {
+		{"read-write", 0, 0, 0},
+		{"read-only", 0, 0, -EROFS},
+		{"none", 0, -EACCES, -EACCES},
+	};
+	const uid_t root = 0, server = 1001, other = 1002;
+	char text[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct access_table *t;
+
+		snprintf(text, sizeof(text),
+			"local_access = \"%s\"; exports = ( { name = \"a\"; size = 4096 } )",
+			cases[i].text);
+		t = access_table_of(text);
+		t->uid = server;
+		assert_int_equal(decide_local(t, &root, "a", ACCESS_STATUS), cases[i].status);
+		assert_holder("local", i < 2 ? ACCESS_READ_WRITE - i : ACCESS_STATUS, 256);
+		assert_int_equal(
+			decide_local(t, &server, "a", ACCESS_READ_ONLY), cases[i].read_only);
+		assert_int_equal(
+			decide_local(t, &root, "a", ACCESS_READ_WRITE), cases[i].read_write);
+		assert_int_equal(decide_local(t, &other, "a", ACCESS_STATUS), -EACCES);
+		assert_int_equal(decide_local(t, NULL, "a", ACCESS_STATUS), -EACCES);
+		assert_int_equal(decide_local(t, &root, "b", ACCESS_STATUS), -ENOENT);
+		assert_string_equal(decision.answer, "there is no export 'b'");
+		access_table_put(t);
+	}
+}
+
+/* Neither a key nor an insecure client gives more than local_access. */
+static void decide__local_goes_by_local_access_alone(void **state)
+{
+	struct access_table *t = access_table_of(
+		"local_access = \"none\"; exports = ( { name = \"a\"; size = 4096; clients = ("
+		"{ name = \"web\"; keys = \"@/web.key\" }, { name = \"any\"; insecure = true } ) } )");
+	struct access_peer peer = peer_at("10.0.0.1", "web-1");
+	struct access_wish wish = wish_for("a", ACCESS_READ_ONLY);
+	const uid_t root = 0;
+
+	peer.kind = TRANSPORT_SHM;
+	peer.uid = &root;
+	assert_int_equal(access_decide(t, &peer, &wish, &decision), -EACCES);
+	assert_string_equal(
+		decision.answer, "export 'a' can't be mounted over shm: local_access is \"none\"");
+	access_table_put(t);
+}
+
+/* ---- reload ---------------------------------------------------------------------------------- */
+
+#define DATA(clients) "exports = ( { name = \"data\"; size = 4096; clients = (" clients ") } )"
+#define WEB           "name = \"web\"; keys = \"@/web.key\""
+
+/* Whether web, over tcp from 10.0.0.9 with key web-1, may go on under another configuration. */
+static bool still(const char *text, enum access_level level, char *reason)
+{
+	struct access_table *t = access_table_of(text);
+	struct access_peer peer = peer_at("10.0.0.9", "web-1");
+	struct access_wish wish = wish_for("data", level);
+	bool may = access_still(t, &peer, &wish, "web", reason, 256);
+
+	access_table_put(t);
+	return may;
+}
+
+static void still__what_is_left_goes_on(void **state)
+{
+	char reason[256] = "untouched";
+
+	assert_true(still(conf, ACCESS_READ_WRITE, reason));
+	assert_true(still(DATA("{" WEB "; access = \"read-only\"; sessions = 1 }"),
+		ACCESS_READ_ONLY, reason));
+	assert_true(still(
+		DATA("{ name = \"all\"; insecure = true }, {" WEB "}"), ACCESS_READ_WRITE, reason));
+	/* The key came into another file of the same holder. */
+	access_add_key("moved.key", "web-1", 1);
+	assert_true(still(
+		DATA("{ name = \"web\"; keys = \"@/moved.key\" }"), ACCESS_READ_WRITE, reason));
+	assert_string_equal(reason, "untouched");
+}
+
+static void still__what_was_taken_ends(void **state)
+{
+	static const struct {
+		const char *text, *reason;
+	} cases[] = {
+		{DATA("{ name = \"web\"; keys = \"@/backup.key\" }"),
+			"key web-1 is no longer here, or has other bytes now"},
+		{DATA("{ name = \"web\"; keys = \"@/backup.key\" }, { name = \"a\"; insecure = true }"),
+			"key web-1 is no longer here, or has other bytes now"},
+		{DATA("{ name = \"web\"; keys = \"@/changed.key\" }"),
+			"key web-1 is no longer here, or has other bytes now"},
+		{DATA("{" WEB "; hosts = \"10.0.0.8\" }"),
+			"key web-1 is not for export 'data' from this address: it is not in hosts of "
+			"client web"},
+		{DATA("{" WEB "; access = \"read-only\" }"),
+			"key web-1 may only read export 'data': mount it with ro"},
+		{DATA("{ name = \"www\"; keys = \"@/web.key\" }"),
+			"it was let in as client web, and is client www now"},
+		{"exports = ( { name = \"other\"; size = 4096; clients = ({" WEB "}) } )",
+			"there is no export 'data'"},
+	};
+	char reason[256];
+
+	access_add_key("changed.key", "web-1", 9);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_false(still(cases[i].text, ACCESS_READ_WRITE, reason));
+		assert_string_equal(reason, cases[i].reason);
+	}
+}
+
+static void still__insecure_and_local(void **state)
+{
+	struct access_table *closed = access_table_of(DATA("{" WEB "}") "local_access = \"none\"");
+	struct access_peer peer = peer_at("10.9.0.2", NULL);
+	struct access_wish wish = wish_for("open", ACCESS_READ_ONLY);
+	const uid_t root = 0;
+	char reason[256];
+
+	assert_true(access_still(table, &peer, &wish, "anybody", reason, sizeof(reason)));
+	wish = wish_for("data", ACCESS_READ_ONLY);
+	assert_false(access_still(closed, &peer, &wish, "anybody", reason, sizeof(reason)));
+	peer = (struct access_peer){.kind = TRANSPORT_SHM, .uid = &root};
+	assert_true(access_still(table, &peer, &wish, "local", reason, sizeof(reason)));
+	assert_false(access_still(closed, &peer, &wish, "local", reason, sizeof(reason)));
+	access_table_put(closed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decide__each_key_of_a_file_is_its_clients),
+		cmocka_unit_test(decide__verbs_is_as_tcp),
+		cmocka_unit_test(decide__less_than_the_wish_is_refused_and_explained),
+		cmocka_unit_test(decide__first_client_with_the_key_and_the_address_counts),
+		cmocka_unit_test(decide__key_learns_nothing_of_other_exports),
+		cmocka_unit_test(decide__stranger_learns_no_export),
+		cmocka_unit_test(decide__any_bytes_as_a_name),
+		cmocka_unit_test(decide__insecure_client),
+		cmocka_unit_test(decide__insecure_client_takes_nothing_from_a_key),
+		cmocka_unit_test(decide__local),
+		cmocka_unit_test(decide__local_goes_by_local_access_alone),
+		cmocka_unit_test(still__what_is_left_goes_on),
+		cmocka_unit_test(still__what_was_taken_ends),
+		cmocka_unit_test(still__insecure_and_local),
+	};
+
+	return cmocka_run_group_tests(tests, make_keys, free_keys);
+}
