@@ -90,15 +90,14 @@ static inline const struct export_config *server_config_export(
 	return (const struct export_config *)config->exports.v + i;
 }
 
-/* The size of the store, in bytes: by default a sixteenth of the data, at least 64 MiB, and at
- * least 4 MiB for each export. */
 static inline const struct export_client *server_config_client(
 	const struct export_config *export, size_t i)
 {
 	return (const struct export_client *)export->clients.v + i;
 }
 
-/* The size of the store, in bytes. */
+/* The size of the store, in bytes: by default a sixteenth of the data, at least 64 MiB, and at
+ * least 4 MiB for each export. */
 uint64_t server_config_store_bytes(const struct server_config *config);
 
 #endif

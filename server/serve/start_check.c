@@ -13,6 +13,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/access/access_report.h"
 #include "server/memory/exports.h"
 #include "server/snapshot/image.h"
 #include "server/snapshot/restore.h"
@@ -228,6 +229,24 @@ static void check_memory(struct start_check *c)
 	check_memlock(c);
 }
 
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static void check_access(struct start_check *c)
+{
+	struct access_table *table;
+	char why[WHY_BYTES];
+	int err = access_table_new(c->config, &table, why, sizeof(why));
+
+	note(c, err);
+	if (err) {
+		log_error("%s", why);
+		return;
+	}
+	access_report_print(table, stdout);
+	access_report_warn(table, c->config);
+	access_table_put(table);
+}
+
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
 static void check_latest(struct start_check *c, const struct snapshot_sets *sets)
@@ -340,6 +359,7 @@ enum server_status start_check(const struct server_config *config)
 	if (c.unit)
 		check_unit(&c);
 	check_memory(&c);
+	check_access(&c);
 	check_snapshots(&c);
 	check_images(&c);
 	note(&c, ports_look(config, &(struct ports_look){

@@ -1,10 +1,11 @@
 /* start_check.h - --check-config: tells what a start would do with this configuration on this
  * machine.
  *
- * It asks the functions that the start asks, about the memory directory (memdir_look), exports and
- * room (exports_plan), store (meta_look), snapshots (snapshot_sets_look) and ports (ports_look). It
- * makes and changes nothing. If a server runs on the memory directory, that is left alone. Then the
- * check tells what a restart would do, as far as that can be known.
+ * It asks the functions that the start asks, about the memory directory (memdir_look), clients and
+ * their keys (access_table_new), exports and room (exports_plan), store (meta_look), snapshots
+ * (snapshot_sets_look) and ports (ports_look). It makes and changes nothing. If a server runs on
+ * the memory directory, that is left alone. Then the check tells what a restart would do, as far as
+ * that can be known.
  *
  * If root runs it, and the memory directory belongs to the unit's user, it looks as that user, and
  * knows what the unit makes and allows.

@@ -125,27 +125,29 @@ checked() {
 		region_size = "16MiB";
 		listen = "shm:$socket";
 	END
+	local access=("export 'a': nobody over tcp and verbs" "export 'b': nobody over tcp and verbs"
+		"each export: over shm root and the server's user may read and write")
 	check
 	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB; its share of the metadata is 41.3MiB" \
-		"export 'b': new, 32MiB; its share of the metadata is 22.7MiB" "a start would succeed"
+		"export 'b': new, 32MiB; its share of the metadata is 22.7MiB" "${access[@]}" "a start would succeed"
 	[ "${lines[0]}" = "$dir/server.conf: 2 exports, 96MiB and 64MiB of metadata in $memory/place; listens on shm:$socket" ]
 	mkdir -m 0700 "$memory/place"
 	check
 	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB; its share of the metadata is 41.3MiB" \
-		"export 'b': new, 32MiB; its share of the metadata is 22.7MiB" "a start would succeed"
+		"export 'b': new, 32MiB; its share of the metadata is 22.7MiB" "${access[@]}" "a start would succeed"
 	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
 	# The server still runs, and its own socket is no error.
 	check
 	checked 0 "$memory/place: a server is running on it, process $server_pid: after its end a start goes on with what is there, which can't be looked at now" \
 		"export 'a': there, 64MiB; its share of the metadata is 41.3MiB" \
-		"export 'b': there, 32MiB; its share of the metadata is 22.7MiB" "a restart would succeed"
+		"export 'b': there, 32MiB; its share of the metadata is 22.7MiB" "${access[@]}" "a restart would succeed"
 	rmemfsctl status "$socket" >/dev/null
 	stop_server
 	sed -i 's/64MiB/96MiB/; s/32MiB/16MiB/' "$dir/server.conf"
 	check
 	checked 0 "$memory/place: it holds a store, and a start goes on with that" \
 		"export 'a': grows from 64MiB to 96MiB; its share of the metadata is 52MiB" \
-		"export 'b': shrinks from 32MiB to 16MiB; its share of the metadata is 12MiB" "a start would succeed"
+		"export 'b': shrinks from 32MiB to 16MiB; its share of the metadata is 12MiB" "${access[@]}" "a start would succeed"
 	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
 	stop_server
 	[ "$(stat -c %s "$memory/place/regions"/a.* | awk '{ sum += $1 } END { print sum }')" -eq $((96 << 20)) ]
@@ -153,7 +155,7 @@ checked() {
 	check
 	checked 0 "$memory/place: it is of an earlier boot of this machine, and a start begins empty" \
 		"export 'a': new, 96MiB; its share of the metadata is 52MiB" \
-		"export 'b': new, 16MiB; its share of the metadata is 12MiB" "a start would succeed"
+		"export 'b': new, 16MiB; its share of the metadata is 12MiB" "${access[@]}" "a start would succeed"
 }
 
 @test "--check-config names all problems, each with what to do, and has the status of the start" {
@@ -211,6 +213,8 @@ checked() {
 	[ "$(sed -e '/^then/,$d' -e '1,/listens on/d' "$dir/said")" = "looked at as user rmemfs, as whom the unit runs it
 /dev/shm/rmemfs: it is new, and a start begins empty
 export 'a': new, 64MiB
+export 'a': nobody over tcp and verbs
+each export: over shm root and the server's user may read and write
 a start would succeed" ]
 	sed -i '1,/^then/d' "$dir/said"
 	grep -qF "server.conf: user rmemfs can't read it, and the unit runs the server as that user: Permission denied: chmod a+r it" "$dir/said"
