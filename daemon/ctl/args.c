@@ -13,7 +13,7 @@
 #include "common/base/word.h"
 #include "daemon/ctl/check.h"
 
-enum { OPT_JSON = 256, USAGE_BYTES = 128, COMMANDS = CTL_SNAPSHOT + 1 };
+enum { OPT_JSON = 256, USAGE_BYTES = 128 };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
@@ -38,6 +38,8 @@ static const struct word command_words[] = {
 	[CTL_QUOTA] = {"quota", CTL_QUOTA},
 	[CTL_CHECK] = {"check", CTL_CHECK},
 	[CTL_SNAPSHOT] = {"snapshot", CTL_SNAPSHOT},
+	[CTL_KEYGEN] = {"keygen", CTL_KEYGEN},
+	[CTL_KEYCHECK] = {"keycheck", CTL_KEYCHECK},
 	{0},
 };
 
@@ -46,6 +48,8 @@ static const char *const operand_names[] = {
 	[CTL_EXPORT] = "EXPORT",
 	[CTL_DIR] = "DIR",
 	[CTL_PATH] = "PATH",
+	[CTL_NAME] = "NAME",
+	[CTL_FILE] = "FILE",
 };
 
 static const struct command {
@@ -53,7 +57,7 @@ static const struct command {
 	const char *more;    /* for the command's own help; NULL: nothing */
 	const char *help;    /* its operands and options */
 	enum ctl_operand operands[CTL_OPERANDS];
-	unsigned noperands;
+	unsigned noperands, required; /* the others come last, and may be left out */
 	bool json;
 	int wrong; /* exit status of wrong usage */
 } commands[] = {
@@ -84,6 +88,7 @@ static const struct command {
 				"number\n" HELP_HOST HELP_JSON,
 			.operands = {CTL_EXPORT, CTL_PATH, CTL_HOST},
 			.noperands = 3,
+			.required = 2,
 			.json = true,
 			.wrong = EXIT_FAILURE,
 		},
@@ -103,6 +108,7 @@ static const struct command {
 			.help = "  DIR         the memory directory of the server\n",
 			.operands = {CTL_DIR},
 			.noperands = 1,
+			.required = 1,
 			.wrong = CTL_CHECK_IMPOSSIBLE,
 		},
 	[CTL_SNAPSHOT] =
@@ -113,6 +119,27 @@ static const struct command {
 				"machine\n" HELP_HOST,
 			.operands = {CTL_EXPORT, CTL_DIR, CTL_HOST},
 			.noperands = 3,
+			.required = 2,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_KEYGEN] =
+		{
+			.purpose = "makes a key, by which a server lets clients in",
+			.help = "  NAME        name of its holder: the key's id is NAME-xxxx\n"
+				"  FILE        a new file for the key (default: standard output)\n",
+			.operands = {CTL_NAME, CTL_FILE},
+			.noperands = 2,
+			.required = 1,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_KEYCHECK] =
+		{
+			.purpose = "shows the keys of a file, and all that is wrong with it",
+			.more = "Exit status: 0 no fault, 1 faults.\n",
+			.help = "  FILE        a file of keys\n",
+			.operands = {CTL_FILE},
+			.noperands = 1,
+			.required = 1,
 			.wrong = EXIT_FAILURE,
 		},
 };
@@ -127,8 +154,7 @@ static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
 
 	for (unsigned i = 0; i < c->noperands; i++)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at,
-			c->operands[i] == CTL_HOST ? " [%s]" : " %s",
-			operand_names[c->operands[i]]);
+			i < c->required ? " %s" : " [%s]", operand_names[c->operands[i]]);
 	if (c->json)
 		snprintf(buf + at, USAGE_BYTES - at, " [--json]");
 	return buf;
@@ -138,10 +164,10 @@ static int print_summary(void)
 {
 	char usage[USAGE_BYTES];
 
-	for (int i = 0; i < COMMANDS; i++)
+	for (int i = 0; i < CTL_COMMANDS; i++)
 		printf("%s rmemfsctl %s\n", i ? "      " : "Usage:", usage_of(i, usage));
 	printf("       rmemfsctl [COMMAND] --help | --version\n\n");
-	for (int i = 0; i < COMMANDS; i++)
+	for (int i = 0; i < CTL_COMMANDS; i++)
 		printf("  %-14s %s\n", command_words[i].text, commands[i].purpose);
 	printf("\n"
 	       "      --json     print the server's answer as it is\n"
@@ -222,7 +248,7 @@ static int read_operands(char **words, struct ctl_args *args)
 	for (unsigned i = 0; i < c->noperands; i++) {
 		enum ctl_operand operand = c->operands[i];
 
-		if (!*words && operand == CTL_HOST)
+		if (!*words && i >= c->required)
 			break;
 		/* A name has no slash, so this is the operand after it. */
 		if (!*words || (operand == CTL_EXPORT && **words == '/'))

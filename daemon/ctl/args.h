@@ -4,13 +4,23 @@
 
 #include <stdbool.h>
 
-enum ctl_command { CTL_STATUS, CTL_LEASES, CTL_WHO, CTL_QUOTA, CTL_CHECK, CTL_SNAPSHOT };
-enum ctl_operand { CTL_HOST, CTL_EXPORT, CTL_DIR, CTL_PATH, CTL_OPERANDS };
+enum ctl_command {
+	CTL_STATUS,
+	CTL_LEASES,
+	CTL_WHO,
+	CTL_QUOTA,
+	CTL_CHECK,
+	CTL_SNAPSHOT,
+	CTL_KEYGEN,
+	CTL_KEYCHECK,
+	CTL_COMMANDS
+};
+enum ctl_operand { CTL_HOST, CTL_EXPORT, CTL_DIR, CTL_PATH, CTL_NAME, CTL_FILE, CTL_OPERANDS };
 
 struct ctl_args {
 	enum ctl_command command;
-	/* They point into argv and are not empty. NULL: the command does not take it; CTL_HOST is
-	 * always there. */
+	/* They point into argv and are not empty. NULL: the command does not take it, or it was
+	 * left out; CTL_HOST is always there. */
 	const char *operands[CTL_OPERANDS];
 	bool json;
 };

@@ -1,5 +1,5 @@
 /* rmemfsctl.c - the admin tool: shows what a server is doing, and whether its stored state is
- * whole. */
+ * whole; makes keys. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,6 +9,7 @@
 #include "daemon/ctl/check.h"
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/keys.h"
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/snapshot.h"
 
@@ -115,6 +116,10 @@ int main(int argc, char **argv)
 	case CTL_SNAPSHOT:
 		return ctl_snapshot(
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);
+	case CTL_KEYGEN:
+		return ctl_keygen(args.operands[CTL_NAME], args.operands[CTL_FILE]);
+	case CTL_KEYCHECK:
+		return ctl_keycheck(args.operands[CTL_FILE]);
 	default:
 		return show(&args);
 	}
