@@ -5,16 +5,28 @@
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+uint64_t aead_worn_blocks(void)
+{
+#ifdef RMEMFS_CRASH_POINTS
+	const char *fewer = getenv("RMEMFS_WORN_BLOCKS");
+
+	if (fewer)
+		return strtoull(fewer, NULL, 10);
+#endif
+	return AEAD_WORN_BLOCKS;
+}
+
 int aead_init(struct aead *a, const struct direction_key *key, enum aead_use use)
 {
 	EVP_CIPHER *gcm = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
 
-	*a = (struct aead){.worn_at = AEAD_WORN_BLOCKS, .cipher = EVP_CIPHER_CTX_new()};
+	*a = (struct aead){.worn_at = aead_worn_blocks(), .cipher = EVP_CIPHER_CTX_new()};
 	memcpy(a->iv, key->iv, sizeof(a->iv));
 	if (gcm && a->cipher &&
 		EVP_CipherInit_ex2(a->cipher, gcm, key->key, key->iv, use == AEAD_SEAL, NULL)) {

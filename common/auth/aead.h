@@ -28,6 +28,10 @@ enum { AEAD_TAG_BYTES = 16, AEAD_BLOCK_BYTES = 16 };
 /* Nothing begins after so many blocks: -EKEYEXPIRED. */
 #define AEAD_END_BLOCKS (UINT64_C(3) << 33)
 
+/* AEAD_WORN_BLOCKS. In a build with RMEMFS_CRASH_POINTS a test may lower it, by the variable
+ * RMEMFS_WORN_BLOCKS. */
+uint64_t aead_worn_blocks(void);
+
 enum aead_use { AEAD_OPEN, AEAD_SEAL };
 
 struct evp_cipher_ctx_st; /* libcrypto's EVP_CIPHER_CTX */
@@ -36,7 +40,7 @@ struct aead {
 	struct evp_cipher_ctx_st *cipher;
 	uint8_t iv[CHANNEL_IV_BYTES];
 	uint64_t blocks;  /* that went through the key */
-	uint64_t worn_at; /* AEAD_WORN_BLOCKS; a test may lower it */
+	uint64_t worn_at; /* aead_worn_blocks(); a test may lower it */
 	int error;
 };
 

@@ -145,7 +145,7 @@ static int decode(const char *body, struct auth_key *key, char *why, size_t whyl
 
 int auth_key_parse(const char *line, size_t len, struct auth_key *key, char *why, size_t whylen)
 {
-	size_t idlen;
+	size_t idlen = 0;
 	int err;
 
 	memset(key, 0, sizeof(*key));

@@ -102,7 +102,7 @@ enum handshake_reason {
 	HANDSHAKE_MALFORMED,   /* not a flight of this handshake */
 	HANDSHAKE_TOO_LONG,    /* more than HANDSHAKE_FLIGHT_MAX */
 	HANDSHAKE_NOT_DUE,     /* a flight too many */
-	HANDSHAKE_FAILED,      /* nothing that the peer did: no memory, or OpenSSL failed */
+	HANDSHAKE_FAILED,      /* no memory. OpenSSL can also tell that as one of the others */
 };
 enum { HANDSHAKE_NREASONS = HANDSHAKE_FAILED + 1 };
 

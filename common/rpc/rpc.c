@@ -16,6 +16,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_SNAPSHOT] = {"snapshot"},
 		[RPC_WHO] = {"who"},
 		[RPC_CANCEL] = {"cancel"},
+		[RPC_RELOAD] = {"reload"},
 		[RPC_AUTH] = {"auth"},
 		[RPC_LOOKUP] = {"lookup", .slotted = true},
 		[RPC_GETATTR] = {"getattr", .slotted = true},

@@ -250,6 +250,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 #define NO_BODIES(F)  \
 	F(RPC_BYE)    \
 	F(RPC_CANCEL) \
+	F(RPC_RELOAD) \
 	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 

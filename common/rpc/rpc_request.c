@@ -334,7 +334,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_LEASE, lease, lease)                   \
 	F(RPC_GETLK, lock, lock)                     \
 	F(RPC_LOCK, lock, lock)
-#define NO_BODIES(F) F(RPC_STATFS) F(RPC_OP_MAX)
+#define NO_BODIES(F) F(RPC_STATFS) F(RPC_RELOAD) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 
 enum {

@@ -347,6 +347,48 @@ bool channel_peer_address(const struct channel *ch, struct sockaddr_storage *add
 	return true;
 }
 
+int channel_protect(struct channel *ch, unsigned directions, const struct channel_keys *keys)
+{
+	int err = 0;
+
+	if (ch->state != CH_OPEN)
+		return -ENOTCONN;
+	assert(!(ch->is_protected & directions));
+	if (ch->transport->ops->protect)
+		err = ch->transport->ops->protect(ch, directions, keys);
+	if (!err)
+		ch->is_protected |= directions;
+	return err;
+}
+
+enum channel_protection channel_protection(const struct channel *ch)
+{
+	if (!ch->transport->ops->protect)
+		return CHANNEL_LOCAL;
+	return ch->is_protected == (PROTECT_IN | PROTECT_OUT) ? ch->transport->ops->protection
+							      : CHANNEL_PLAIN;
+}
+
+bool channel_is_worn(const struct channel *ch)
+{
+	return ch->transport->ops->worn && ch->transport->ops->worn(ch);
+}
+
+const char *channel_protection_name(enum channel_protection protection)
+{
+	static const char *const names[] = {"plain", "messages", "all", "local"};
+
+	return names[protection];
+}
+
+const char *channel_protection_note(enum channel_protection protection)
+{
+	static const char *const notes[] = {", nothing protected",
+		", messages protected, file bytes plain", ", all bytes protected", ""};
+
+	return notes[protection];
+}
+
 const uint8_t *channel_client_hello(const struct channel *ch)
 {
 	return ch->hellos[0];
@@ -357,8 +399,7 @@ const uint8_t *channel_server_hello(const struct channel *ch)
 	return ch->hellos[1];
 }
 
-void channel_keep_hello(
-	struct channel *ch, bool server, const uint8_t hello[TRANSPORT_HELLO_BYTES])
+void channel_keep_hello(struct channel *ch, bool server, const uint8_t hello[TRANSPORT_HELLO_BYTES])
 {
 	memcpy(ch->hellos[server], hello, TRANSPORT_HELLO_BYTES);
 }

@@ -235,6 +235,39 @@ struct channel_counters {
 };
 const struct channel_counters *channel_counters(const struct channel *ch);
 
+/* ---- protection ------------------------------------------------------------------------------ */
+
+struct channel_keys; /* common/auth/channel_keys.h */
+
+enum protect_direction { PROTECT_IN = 1, PROTECT_OUT = 2 };
+
+enum channel_protection {
+	CHANNEL_PLAIN,    /* whoever is on the path reads all, and can change it */
+	CHANNEL_MESSAGES, /* messages are encrypted and proven; READs and WRITEs are plain */
+	CHANNEL_ALL,      /* all bytes are encrypted and proven */
+	CHANNEL_LOCAL,    /* no byte leaves this machine */
+};
+
+/* From here on all that comes in, or goes out, is protected by keys that both sides have; tcp: all
+ * bytes; verbs: messages; shm: nothing is to be done. The sides begin at the same point of their
+ * conversation, where nothing is on its way. The client sends its last plain message, protects what
+ * comes in, and sends nothing more. The server gets that message, protects both directions, and
+ * answers. When the answer has come, the client protects what goes out. The keys are copied.
+ *
+ * -EPROTO: something plain is still to be sent, or came behind the last message: the peer, or
+ * somebody between, does not keep to this. -ENOMEM, -ENOTCONN. After an error delete the channel.
+ * From now on bytes that are not the peer's end the channel: EV_CLOSED with -EBADMSG. */
+int channel_protect(struct channel *ch, unsigned directions, const struct channel_keys *keys);
+/* Of both directions together. */
+enum channel_protection channel_protection(const struct channel *ch);
+/* Client: whether the keys have protected as much as they should, in either direction (RFC 8446,
+ * section 5.5). Soon make another channel, with other keys: at 1.5 times that this one ends. */
+bool channel_is_worn(const struct channel *ch);
+/* "plain", "messages", "all", "local". */
+const char *channel_protection_name(enum channel_protection protection);
+/* For a log line that has named the peer: ", all bytes protected"; "" for CHANNEL_LOCAL. */
+const char *channel_protection_note(enum channel_protection protection);
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* A registered buffer of msg_bytes to write a message into; NULL when nsend messages are in flight.

@@ -61,6 +61,7 @@ struct channel {
 	struct channel_counters counters; /* reads, writes, their bytes and doorbells are counted by
 					   * the implementation, the others by transport.c */
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
+	unsigned is_protected;            /* enum protect_direction: kept by transport.c */
 	/* The hellos as they were sent, by the client and by the server; set before EV_OPEN. */
 	uint8_t hellos[2][CHANNEL_HELLO_BYTES];
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
@@ -131,6 +132,10 @@ struct transport_ops {
 		const void *head, uint32_t headlen, void *cookie);
 	/* Only after an EV_DONE of its own that said piped. */
 	int (*pipe)(const struct channel *ch);
+	/* NULL: nothing leaves this machine. */
+	int (*protect)(struct channel *ch, unsigned directions, const struct channel_keys *keys);
+	enum channel_protection protection;     /* the most that protect() gives */
+	bool (*worn)(const struct channel *ch); /* client; NULL: never */
 	/* The range is within ch->keys[region].len and allowed by its access. NULL: the kind maps
 	 * nothing. */
 	void *(*mapped)(struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset,

@@ -38,6 +38,7 @@ static const struct word command_words[] = {
 	[CTL_QUOTA] = {"quota", CTL_QUOTA},
 	[CTL_CHECK] = {"check", CTL_CHECK},
 	[CTL_SNAPSHOT] = {"snapshot", CTL_SNAPSHOT},
+	[CTL_RELOAD] = {"reload", CTL_RELOAD},
 	[CTL_KEYGEN] = {"keygen", CTL_KEYGEN},
 	[CTL_KEYCHECK] = {"keycheck", CTL_KEYCHECK},
 	{0},
@@ -120,6 +121,14 @@ static const struct command {
 			.operands = {CTL_EXPORT, CTL_DIR, CTL_HOST},
 			.noperands = 3,
 			.required = 2,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_RELOAD] =
+		{
+			.purpose = "makes a server read its clients and their keys anew",
+			.help = HELP_HOST,
+			.operands = {CTL_HOST},
+			.noperands = 1,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_KEYGEN] =

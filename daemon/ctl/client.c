@@ -29,10 +29,11 @@ struct ctl {
 	uint32_t len, total;
 	int64_t asked_ns, round_trip_ns; /* of the first piece */
 	const struct rpc_who *who;
-	/* SNAPSHOT; NULL: STATUS or WHO. */
+	/* SNAPSHOT; NULL: another one. */
 	const struct rpc_snapshot *snapshot;
 	struct ctl_snapshot_state *state;
-	bool answered;
+	bool reload;   /* RELOAD */
+	bool answered; /* SNAPSHOT, RELOAD */
 	char *why;
 	size_t whylen;
 };
@@ -81,6 +82,8 @@ static int parse_where(const char *where, struct transport_address *address, cha
 
 static uint16_t op_of(const struct ctl *ctl)
 {
+	if (ctl->reload)
+		return RPC_RELOAD;
 	return ctl->snapshot ? RPC_SNAPSHOT : ctl->who ? RPC_WHO : RPC_STATUS;
 }
 
@@ -96,7 +99,7 @@ static int client_ask(struct ctl *ctl)
 	} else if (ctl->who) {
 		req.who = *ctl->who;
 		req.who.offset = ctl->len;
-	} else {
+	} else if (!ctl->reload) {
 		req.status.offset = ctl->len;
 	}
 	if (!buf)
@@ -163,9 +166,32 @@ static int take_snapshot(struct ctl *ctl, const struct event *event)
 	return 0;
 }
 
+static int take_reload(struct ctl *ctl, const struct event *event)
+{
+	struct rpc_reply rep;
+	int err = rpc_reply_decode(&rep, event->data, event->len);
+
+	if (err || rep.op != RPC_RELOAD)
+		return fail(ctl, -EPROTO,
+			"the server's answer is malformed: install the same release on both machines");
+	if (rep.status)
+		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	ctl->answered = true;
+	return 0;
+}
+
 static bool is_answered(const struct ctl *ctl)
 {
-	return ctl->snapshot ? ctl->answered : ctl->text && ctl->len == ctl->total;
+	if (ctl->snapshot || ctl->reload)
+		return ctl->answered;
+	return ctl->text && ctl->len == ctl->total;
+}
+
+static int take_answer(struct ctl *ctl, const struct event *event)
+{
+	if (ctl->reload)
+		return take_reload(ctl, event);
+	return ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);
 }
 
 static int nobody_listens(struct ctl *ctl, int status)
@@ -225,7 +251,7 @@ static int take_event(struct ctl *ctl, const struct event *event)
 		ctl->opened = true;
 		return client_ask(ctl);
 	case EV_RECV:
-		err = ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);
+		err = take_answer(ctl, event);
 		channel_recv_done(ctl->channel, event->data);
 		return err || is_answered(ctl) ? err : client_ask(ctl);
 	case EV_CLOSED:
@@ -362,6 +388,17 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 		.state = state,
 		.why = why,
 		.whylen = whylen};
+	int err;
+
+	snprintf(why, whylen, "can't talk to the server");
+	err = parse_where(where, &ctl.address, why, whylen);
+	return err ? err : connect_and_ask(&ctl);
+}
+
+int ctl_ask_reload(const char *where, int timeout_ms, char *why, size_t whylen)
+{
+	struct ctl ctl = {
+		.until_ms = now_ms() + timeout_ms, .reload = true, .why = why, .whylen = whylen};
 	int err;
 
 	snprintf(why, whylen, "can't talk to the server");

@@ -1,4 +1,4 @@
-/* client.h - asks a server for its status, for who has a file, or for a snapshot.
+/* client.h - asks a server for its status, for who has a file, for a snapshot, or for a reload.
  *
  * ERRORS     0 or -errno with a line in why, which is printable: a server may have written it.
  */
@@ -31,5 +31,8 @@ struct ctl_snapshot_state {
 int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,
 	const char *export_name, const char *dir, struct ctl_snapshot_state *state, char *why,
 	size_t whylen);
+
+/* Makes the server read its clients and keys anew. */
+int ctl_ask_reload(const char *where, int timeout_ms, char *why, size_t whylen);
 
 #endif

@@ -228,13 +228,23 @@ static void print_silence(const json_t *session)
 		printf(", silent for %.1f s", seconds_of(session, "silent_ms"));
 }
 
+static void print_channel(const json_t *channel)
+{
+	const char *key = text_of(channel, "key");
+
+	printf("  channel %" PRIu64 ": %s, %s%s%s%s, protection: %s\n", number_of(channel, "index"),
+		text_of(channel, "peer"), *key ? "key " : "", key, *key ? ", " : "",
+		text_of(channel, "state"), text_of(channel, "protection"));
+}
+
 static void print_session(const json_t *session)
 {
 	const json_t *channel;
 	size_t i;
 
-	printf("\nSESSION %" PRIu64 ": %s at export %s, %s", number_of(session, "id"),
-		text_of(session, "client"), text_of(session, "export"), text_of(session, "state"));
+	printf("\nSESSION %" PRIu64 " of %s: %s at export %s, %s", number_of(session, "id"),
+		text_of(session, "holder"), text_of(session, "client"), text_of(session, "export"),
+		text_of(session, "state"));
 	print_silence(session);
 	printf("%s%s%s\n", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
@@ -246,9 +256,7 @@ static void print_session(const json_t *session)
 		print_processes(session);
 		putchar('\n');
 	}
-	json_array_foreach(json_object_get(session, "channels"), i, channel)
-		printf("  channel %" PRIu64 ": %s, %s\n", number_of(channel, "index"),
-			text_of(channel, "peer"), text_of(channel, "state"));
+	json_array_foreach(json_object_get(session, "channels"), i, channel) print_channel(channel);
 	print_counters("  ", json_object_get(session, "counters"));
 }
 

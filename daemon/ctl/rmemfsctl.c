@@ -101,6 +101,16 @@ static int show(const struct ctl_args *args)
 	return printed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int reload(const char *where)
+{
+	char why[RPC_TEXT_MAX + 1];
+
+	if (!ctl_ask_reload(where, TIMEOUT_MS, why, sizeof(why)))
+		return EXIT_SUCCESS;
+	log_error("%s: nothing is reloaded: %s", where, why);
+	return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
 	struct ctl_args args;
@@ -116,6 +126,8 @@ int main(int argc, char **argv)
 	case CTL_SNAPSHOT:
 		return ctl_snapshot(
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);
+	case CTL_RELOAD:
+		return reload(args.operands[CTL_HOST]);
 	case CTL_KEYGEN:
 		return ctl_keygen(args.operands[CTL_NAME], args.operands[CTL_FILE]);
 	case CTL_KEYCHECK:

@@ -32,11 +32,18 @@ static const struct word ack_words[] = {
 	{0},
 };
 
+/* The daemon's working directory is /. */
+static const char *key_must(const char *text)
+{
+	return text[0] == '/' ? NULL : "must be the absolute path of a key file";
+}
+
 #define KEY(key) .name = #key, .offset = offsetof(struct client_config, key)
 
 const struct conf_key client_config_keys[] = {
 	{KEY(transport), .type = CONF_ENUM, .words = transport_words},
 	{KEY(port), .type = CONF_UINT, .min = 1, .max = 65535},
+	{KEY(key), .type = CONF_STRING, .min = 1, .max = 4095, .check = key_must},
 	{KEY(connect_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(soft), .type = CONF_BOOL},

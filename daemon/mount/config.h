@@ -18,6 +18,7 @@
 #define CLIENT_CONFIG_PATH RMEMFS_SYSCONFDIR "/client.conf"
 
 struct client_config {
+	char *key;                /* path of the file with the mount's keys; NULL: none */
 	uint64_t port;            /* 0: not given */
 	uint64_t connect_timeout; /* seconds */
 	uint64_t peer_timeout;    /* seconds */

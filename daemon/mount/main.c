@@ -62,6 +62,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	if (!session->auto_transport)
 		session->transport = (enum transport_kind)config->transport;
 	session->port = (unsigned)config->port;
+	session->key_file = config->key;
 	session->read_only = options->read_only;
 	session->sharing = config->share;
 	session->exclusive = !config->share && config->cache == CACHE_EXCLUSIVE;
@@ -294,8 +295,8 @@ static void tell_ready(struct daemon *d, const struct options *options)
 	 * mount. */
 	if (d->report >= 0)
 		background_leave(!options->helper);
-	log_info("%s is mounted on %s over %s", options->source_text,
-		d->fs_options.session.mountpoint, fs_server(d->fs));
+	log_info("%s is mounted on %s over %s%s", options->source_text,
+		d->fs_options.session.mountpoint, fs_server(d->fs), fs_protection_note(d->fs));
 	/* In the background only the exit status tells the caller. */
 	if (d->report >= 0)
 		background_ready(d->report);

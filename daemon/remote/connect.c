@@ -1,6 +1,6 @@
 /* connect.c - the life of a thread's channel.
  *
- *     DOWN -> CONNECTING -> ATTACHING -> FETCHING -> READY -> (loss) DOWN ...
+ *     DOWN -> CONNECTING (-> PROVING) -> ATTACHING -> FETCHING -> READY -> (loss) DOWN ...
  *
  * The first channel of thread 0 makes the session, all others join or resume it. The answer to
  * ATTACH is the server's word that the channel before is fenced. Only after it, and with the new
@@ -21,7 +21,8 @@
 #include "common/base/log.h"
 #include "common/base/printable.h"
 #include "common/base/util.h"
-#include "daemon/remote/pick_transport.h"
+#include "daemon/remote/connect_failure.h"
+#include "daemon/remote/prove_key.h"
 #include "daemon/remote/remote_private.h"
 
 enum {
@@ -35,114 +36,7 @@ enum {
 	LATE_MS = 200,         /* at most this counts between two ticks, which come every 100 ms */
 };
 
-/* ---- failures -------------------------------------------------------------------------------- */
-
-static void closed_why(const struct remote *r, int status, char *buf, size_t len)
-{
-	uint32_t version = r->ch ? channel_peer_version(r->ch) : 0;
-
-	if (status == -EPROTO && version && version != RMEMFS_WIRE_VERSION)
-		snprintf(buf, len,
-			"it speaks version %u of the protocol, we %u: install the same release on "
-			"both machines",
-			version, RMEMFS_WIRE_VERSION);
-	else if (status == -EPROTO)
-		snprintf(buf, len,
-			"no rmemfs server: it does not speak our protocol; another program listens "
-			"there, or another version: check the address and port");
-	else
-		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
-}
-
-/* Whether a server may come: there is none yet, or it has no time for a moment. */
-static bool may_pass(int status)
-{
-	switch (status) {
-	case -EAGAIN:
-	case -ECONNREFUSED:
-	case -ECONNRESET:
-	case -EHOSTUNREACH:
-	case -ENETUNREACH:
-	case -ENOENT: /* its socket */
-	case -ETIMEDOUT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Explains a transport that we chose, where no server is. */
-static const char *hint(const struct session *s)
-{
-	if (s->may_be_here)
-		return " (nor at " RMEMFS_DEFAULT_SOCKET ")";
-	if (s->chosen && s->address.kind == TRANSPORT_VERBS)
-		return " (for one that serves tcp only: transport=tcp)";
-	return "";
-}
-
-static const char *remedy(const struct session *s, int err)
-{
-	bool shm = s->address.kind == TRANSPORT_SHM;
-
-	if (err == -ETIMEDOUT)
-		return "check the machine, its network and firewalls";
-	if (shm && err == -EACCES)
-		return "mount as root, or as the server's user";
-	return shm ? "start rmemfs-server, or check the path of its socket"
-		   : "start rmemfs-server there, or check the address and port";
-}
-
-/* Returns the result of remote_connect(), if no other attempt succeeds. */
-static int explain_closed(const struct remote *r, int status, char *buf, size_t len)
-{
-	const struct session *s = r->session;
-	char why[SESSION_WHY_BYTES / 2];
-	int err = status ? status : -ECONNRESET;
-
-	closed_why(r, status, why, sizeof(why));
-	if (status == -EPROTO) {
-		snprintf(buf, len, "%s: %s", s->server, why);
-	} else if (status == -EHOSTUNREACH || status == -ENETUNREACH) {
-		snprintf(buf, len,
-			"no route to %s: check the address, and the network of this machine",
-			s->server);
-		return -ENETUNREACH;
-	} else if (r->state != REMOTE_CONNECTING) {
-		snprintf(buf, len, "%s closed the connection: %s: see the server's log", s->server,
-			why);
-	} else if (err == -ECONNRESET) {
-		snprintf(buf, len,
-			"the program at %s closes the connection: is it an rmemfs-server?",
-			s->server);
-	} else if (err == -EACCES || err == -EPERM) {
-		snprintf(buf, len, "no right to connect to %s: %s: %s", s->server, errno_text(err),
-			remedy(s, err));
-	} else {
-		snprintf(buf, len, "no server at %s: %s%s: %s", s->server, errno_text(err), hint(s),
-			remedy(s, err));
-		return err == -ENOENT ? -ECONNREFUSED : err;
-	}
-	return err;
-}
-
-/* While remote_connect() waits: another attempt follows if there is time; else this ends it. */
-static void attempt_failed(const struct remote *r, int status)
-{
-	struct session *s = r->session;
-	char why[SESSION_WHY_BYTES];
-	int err;
-
-	if (!s->connecting || s->connect_error)
-		return;
-	err = explain_closed(r, status, why, sizeof(why));
-	if (!may_pass(status ? status : -ECONNRESET) || now_ms() >= s->connect_until_ms)
-		session_connect_failed(s, err, "%s", why);
-	else if (s->may_be_here && pick_transport_socket_answers())
-		session_connect_failed(s, -ERESTART, "%s has opened its socket", s->server);
-	else
-		session_tell_waiting(s, why);
-}
+/* ---- losing a channel ------------------------------------------------------------------------ */
 
 /* A channel that was ready for a while is replaced at once, any other after a pause. */
 static void schedule_connect(struct remote *r, int64_t now)
@@ -201,6 +95,7 @@ static void channel_remove(struct remote *r)
 	r->ch = NULL;
 	r->ping_ns = 0;
 	r->rung = false;
+	prove_key_forget(r);
 	slots_channel_lost(r);
 	transfers_channel_lost(r);
 }
@@ -254,7 +149,7 @@ static void connect_begin(struct remote *r, int64_t now)
 	err = channel_connect(r->thread->evq, &s->address, &r->ch);
 	if (err) {
 		r->state = REMOTE_CONNECTING;
-		attempt_failed(r, err);
+		connect_failure_tell(r, err);
 		r->state = REMOTE_DOWN;
 		r->missed = true;
 		session_complain(s, errno_text(err));
@@ -289,6 +184,47 @@ static void attach_begin(struct remote *r)
 	r->deadline_ms = r->attach_ns / 1000000 + req.attach.wait_ms + ANSWER_MS;
 	r->state = REMOTE_ATTACHING;
 	connect_ask(r, &req);
+}
+
+/* A key that the server does not accept is no failure while the file has others. */
+static void proof_failed(struct remote *r, int err, const char *why)
+{
+	if (err == -EACCES && prove_key_has_more(r)) {
+		log_info("%s; the next key of the file is tried", why);
+		snprintf(r->reason, sizeof(r->reason), "%s", why);
+		r->state = REMOTE_DROPPING;
+		return;
+	}
+	session_connect_failed(r->session, err, "%s", why);
+	remote_channel_drop(r, "%s", why);
+}
+
+/* The channel is open. */
+static void connect_opened(struct remote *r)
+{
+	char why[SESSION_WHY_BYTES];
+	int err;
+
+	if (!r->session->key_file) {
+		attach_begin(r);
+		return;
+	}
+	r->deadline_ms = now_ms() + ANSWER_MS;
+	r->state = REMOTE_PROVING;
+	err = prove_key_begin(r, why, sizeof(why));
+	if (err && err != -ENOTCONN)
+		proof_failed(r, err, why);
+}
+
+static void auth_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	char why[SESSION_WHY_BYTES];
+	int ret = prove_key_answered(r, rep, why, sizeof(why));
+
+	if (ret == 1)
+		attach_begin(r);
+	else if (ret < 0 && ret != -ENOTCONN)
+		proof_failed(r, ret, why);
 }
 
 static void fetch_regions(struct remote *r)
@@ -366,6 +302,8 @@ static void attach_answered(struct remote *r, const struct rpc_reply *rep)
 		remote_channel_drop(r, "%s", why);
 		return;
 	}
+	prove_key_accepted(r);
+	atomic_store(&r->session->protection, (int)channel_protection(r->ch));
 	r->server = attach->incarnation;
 	session_renew(r->session, r->attach_ns, attach->server_time);
 	session_told_snapshot(r->session, attach->snapshot, false, r->attach_ns);
@@ -535,6 +473,8 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep)
 {
 	if (rep->op == RPC_ATTACH && r->state == REMOTE_ATTACHING)
 		attach_answered(r, rep);
+	else if (rep->op == RPC_AUTH && r->state == REMOTE_PROVING)
+		auth_answered(r, rep);
 	else if (rep->op == RPC_REGIONS && r->state == REMOTE_FETCHING)
 		regions_answered(r, rep);
 	else if (rep->op == RPC_PING && r->state == REMOTE_READY)
@@ -557,11 +497,12 @@ static void connection_closed(struct remote *r, int status)
 	char why[SESSION_WHY_BYTES];
 	int64_t now = now_ms();
 
-	if (ours)
+	if (ours) {
 		snprintf(why, sizeof(why), "%s", r->reason);
-	else
-		closed_why(r, status, why, sizeof(why));
-	attempt_failed(r, status);
+	} else {
+		connect_failure_why(r, status, why, sizeof(why));
+		connect_failure_tell(r, status);
+	}
 	channel_lost(r, why, now);
 	connection_tick(r, now);
 }
@@ -569,7 +510,7 @@ static void connection_closed(struct remote *r, int status)
 void connection_event(struct remote *r, const struct event *ev)
 {
 	if (ev->type == EV_OPEN && r->state == REMOTE_CONNECTING)
-		attach_begin(r);
+		connect_opened(r);
 	else if (ev->type == EV_CLOSED)
 		connection_closed(r, ev->status);
 }
@@ -638,6 +579,7 @@ void connection_tick(struct remote *r, int64_t now)
 	case REMOTE_CONNECTING:
 		connecting_tick(r, now);
 		break;
+	case REMOTE_PROVING:
 	case REMOTE_ATTACHING:
 	case REMOTE_FETCHING:
 		if (r->state == REMOTE_ATTACHING && r->attach_ms && now >= r->attach_ms)

@@ -9,7 +9,8 @@ bool remote_channel_has_old_keys(const struct remote *r)
 {
 	bool attached = r->state >= REMOTE_ATTACHING && r->state <= REMOTE_DROPPING;
 
-	return attached && r->keys != atomic_load(&r->session->keys);
+	return attached && r->ch &&
+	       (r->keys != atomic_load(&r->session->keys) || channel_is_worn(r->ch));
 }
 
 void remote_channel_drop(struct remote *r, const char *format, ...)

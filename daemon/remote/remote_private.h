@@ -16,6 +16,8 @@
 #include <stdatomic.h>
 
 #include "daemon/remote/remote.h"
+#include "common/auth/auth_key.h"
+#include "common/auth/channel_keys.h"
 #include "daemon/remote/session_private.h"
 
 enum {
@@ -31,6 +33,7 @@ enum {
 enum remote_state {
 	REMOTE_DOWN,       /* no channel; connects when connect_ms has come */
 	REMOTE_CONNECTING, /* until EV_OPEN */
+	REMOTE_PROVING,    /* AUTH sent: the handshake for the mount's key */
 	REMOTE_ATTACHING,  /* ATTACH sent; its answer says that the channel before is fenced */
 	REMOTE_FETCHING,   /* the region table */
 	REMOTE_READY,
@@ -52,6 +55,16 @@ struct io_batch {
 	struct io_batch *next_free;
 };
 
+/* Of prove_key.h. */
+struct key_proof {
+	struct handshake *handshake; /* NULL: none, or over */
+	struct channel_keys keys;    /* between the last flight and its answer */
+	unsigned at;                 /* the key of the file that is tried next, or was last */
+	unsigned nkeys, nrefused; /* in the file; in a row, without a channel that was attached */
+	char id[AUTH_KEY_ID_MAX + 1];
+	char fingerprint[AUTH_KEY_FINGERPRINT_BYTES];
+};
+
 /* The transfers of one direction, which have limits of their own. */
 struct io_queue {
 	struct list waiting; /* works left to post; in order */
@@ -68,7 +81,8 @@ struct remote {
 	/* Connection. */
 	int64_t connect_ms; /* DOWN: when to connect */
 	unsigned backoff_ms;
-	int64_t deadline_ms;     /* CONNECTING to FETCHING: the deadline of the step */
+	int64_t deadline_ms; /* CONNECTING to FETCHING: the deadline of the step */
+	struct key_proof proof;
 	int64_t ready_ms;        /* since when it is ready; 0: this channel never was */
 	bool missed;             /* remote_disconnected() */
 	bool down;               /* session_channel_down() was told */

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/auth/auth_key_file.h"
+#include "common/auth/handshake.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
@@ -39,6 +41,29 @@ static void describe_server(struct session *s)
 	snprintf(s->server, sizeof(s->server), "%s %s", transport_kind_name(s->address.kind), text);
 }
 
+/* The file is read for each connection, but a mistake in it is told before the first one. */
+static int take_key_file(struct session *s, const char *path, char *why, size_t whylen)
+{
+	struct auth_key_file file = {0};
+	int err;
+
+	if (!path)
+		return 0;
+	err = auth_key_file_read(path, &file, why, whylen);
+	auth_key_file_free(&file);
+	if (err)
+		return err;
+	err = handshake_context_new(HANDSHAKE_CLIENT, &s->handshakes, why, whylen);
+	if (err)
+		return err;
+	s->key_file = strdup(path);
+	if (s->key_file)
+		return 0;
+	handshake_context_delete(s->handshakes);
+	snprintf(why, whylen, "out of memory");
+	return -ENOMEM;
+}
+
 int session_new(const struct session_options *options, const struct session_events *events,
 	struct session **out, char *why, size_t whylen)
 {
@@ -58,6 +83,12 @@ int session_new(const struct session_options *options, const struct session_even
 	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
 	err = pick_transport(options, &config, &s->address, &s->transport, why, whylen);
 	if (err) {
+		free(s);
+		return err;
+	}
+	err = take_key_file(s, options->key_file, why, whylen);
+	if (err) {
+		transport_close(s->transport);
 		free(s);
 		return err;
 	}
@@ -89,6 +120,8 @@ void session_delete(struct session *s)
 	if (!s)
 		return;
 	client_id_release(&s->owner);
+	handshake_context_delete(s->handshakes);
+	free(s->key_file);
 	transport_close(s->transport);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -102,6 +135,11 @@ void session_leave_place(struct session *s)
 struct transport *session_transport(struct session *s)
 {
 	return s->transport;
+}
+
+const char *session_protection_note(const struct session *s)
+{
+	return channel_protection_note((enum channel_protection)atomic_load(&s->protection));
 }
 
 const char *session_server(const struct session *s)

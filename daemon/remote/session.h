@@ -46,6 +46,9 @@ struct transport *session_transport(struct session *s);
 /* "tcp 127.0.0.1:7470": for logs. */
 const char *session_server(const struct session *s);
 
+/* What protects its bytes on the way to the server, for the log: ", all bytes protected". */
+const char *session_protection_note(const struct session *s);
+
 /* The server takes no change from this session any more, or takes changes again. Each thread
  * connects its channel anew, for keys of the other kind, and repeats there what is under way. When
  * a session becomes read-only, nothing may be under way that changes something. Any thread. */

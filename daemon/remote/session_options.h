@@ -13,7 +13,8 @@ struct session_options {
 	char mountpoint[4096];
 	bool auto_transport; /* else transport */
 	enum transport_kind transport;
-	unsigned port; /* 0: not given */
+	unsigned port;        /* 0: not given */
+	const char *key_file; /* NULL: the mount has no key */
 	bool read_only;
 	bool exclusive; /* no other client may have the export meanwhile */
 	bool sharing;   /* other clients may write what this mount writes: lease.h */

@@ -39,6 +39,10 @@ struct session {
 	bool chosen;      /* we chose the transport: a hint in errors */
 	bool may_be_here; /* pick_transport_may_be_here() */
 
+	/* For AUTH: NULL, or the file of the mount's keys, and what handshakes need. */
+	char *key_file;
+	struct handshake_context *handshakes;
+
 	/* For ATTACH: this client. */
 	char export_name[EXPORT_NAME_MAX + 1];
 	char client[160];
@@ -75,6 +79,7 @@ struct session {
 	struct session_thread threads[IO_THREADS_MAX];
 	atomic_uint nrunning; /* threads that have not called remote_stop() */
 
+	atomic_int protection; /* enum channel_protection: of the channel attached last */
 	atomic_bool lost;
 	atomic_bool unsafe;              /* BYE says so */
 	_Atomic int64_t clock_offset_ns; /* the server's time less our BOOTTIME */

@@ -167,6 +167,11 @@ const char *fs_server(const struct fs *fs)
 	return session_server(fs->session);
 }
 
+const char *fs_protection_note(const struct fs *fs)
+{
+	return session_protection_note(fs->session);
+}
+
 struct transport *fs_transport(struct fs *fs)
 {
 	return session_transport(fs->session);

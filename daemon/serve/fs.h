@@ -28,6 +28,8 @@ struct fs;
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen);
 /* session_server() */
 const char *fs_server(const struct fs *fs);
+/* Of the bytes on the way there: see session.h. */
+const char *fs_protection_note(const struct fs *fs);
 struct transport *fs_transport(struct fs *fs);
 /* Makes the thread's event queue and its end of the session. */
 int fs_thread_init(struct fs *fs, struct io_thread *thread);

@@ -257,9 +257,11 @@ static json_t *describe_channel(const struct conn *c)
 {
 	const char *transport = transport_kind_name(transport_kind_of(c->port->transport));
 
-	return json_pack("{s:i s:s s:s s:s s:s s:i}", "index", (int)c->index, "transport",
+	return json_pack("{s:i s:s s:s s:s s:s s:i s:s s:s}", "index", (int)c->index, "transport",
 		transport, "device", transport_device(c->port->transport), "peer",
-		channel_peer(c->channel), "state", conn_state_name(c), "keys", (int)c->nkeys);
+		channel_peer(c->channel), "state", conn_state_name(c), "keys", (int)c->nkeys, "key",
+		c->has_proof ? c->proof.id : "", "protection",
+		channel_protection_name(channel_protection(c->channel)));
 }
 
 static void add_pid(json_t *pids, int pid)
@@ -321,8 +323,8 @@ static json_t *describe_session(const struct client_session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o s:o}", "id",
-		(json_int_t)session->stored.id, "client",
+	return json_pack("{s:I s:s s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o s:o}", "id",
+		(json_int_t)session->stored.id, "holder", session->stored.holder, "client",
 		status_text_string(session->stored.client), "export", session->export->name,
 		"state", status_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",

@@ -33,6 +33,8 @@ struct export_config {
 };
 
 struct server_config {
+	int argc; /* the command line, for a reload; set by server_options_parse() */
+	char **argv;
 	char *memory_dir;
 	struct conf_strings listen;
 	struct conf_groups exports; /* struct export_config */

@@ -255,33 +255,84 @@ static enum options_result check_alone(const struct arguments *args)
 	return OPTIONS_CHECK;
 }
 
-enum options_result server_options_parse(int argc, char **argv, struct server_config *config)
+static int options_lists(struct arguments *args, int argc)
 {
-	autofree const char **exports = calloc((size_t)argc, sizeof(*exports));
-	autofree const char **listen = calloc((size_t)argc, sizeof(*listen));
-	autofree const char **restore = calloc((size_t)argc, sizeof(*restore));
-	struct arguments args = {.exports = exports, .listen = listen, .restore = restore};
-	enum options_result result;
-	char why[512] = "out of memory";
+	*args = (struct arguments){
+		.exports = calloc((size_t)argc, sizeof(*args->exports)),
+		.listen = calloc((size_t)argc, sizeof(*args->listen)),
+		.restore = calloc((size_t)argc, sizeof(*args->restore)),
+	};
+	return args->exports && args->listen && args->restore ? 0 : -ENOMEM;
+}
+
+static void options_lists_free(struct arguments *args)
+{
+	free(args->exports);
+	free(args->listen);
+	free(args->restore);
+}
+
+static int options_build(
+	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
+{
+	int err = read_file(config, args, why, whylen);
+
+	if (!err)
+		err = server_options_apply(config, args, why, whylen);
+	if (!err)
+		err = server_config_finish(config, why, whylen);
+	return err;
+}
+
+static enum options_result parse(
+	int argc, char **argv, struct arguments *args, struct server_config *config)
+{
+	enum options_result result = read_arguments(argc, argv, args);
+	char why[512];
 	int err;
 
-	if (!exports || !listen || !restore)
-		return complain("%s", why);
-	result = read_arguments(argc, argv, &args);
-	config->check = args.check;
-	if (result == OPTIONS_RUN && args.check)
-		return check_alone(&args);
+	config->check = args->check;
+	if (result == OPTIONS_RUN && args->check)
+		return check_alone(args);
 	if (result != OPTIONS_RUN)
 		return result;
-	err = read_file(config, &args, why, sizeof(why));
-	if (!err)
-		err = server_options_apply(config, &args, why, sizeof(why));
-	if (!err)
-		err = server_config_finish(config, why, sizeof(why));
+	err = options_build(config, args, why, sizeof(why));
 	if (err)
 		return server_options_refuse(err, why);
-	if (!args.check_config)
+	if (!args->check_config)
 		return OPTIONS_RUN;
 	print_config(config);
 	return OPTIONS_CHECK_CONFIG;
+}
+
+enum options_result server_options_parse(int argc, char **argv, struct server_config *config)
+{
+	struct arguments args;
+	enum options_result result;
+
+	config->argc = argc;
+	config->argv = argv;
+	if (options_lists(&args, argc))
+		result = complain("out of memory");
+	else
+		result = parse(argc, argv, &args, config);
+	options_lists_free(&args);
+	return result;
+}
+
+/* getopt_long(3) moves operands behind options, and there are none: it reads the same again. */
+int server_options_again(
+	const struct server_config *running, struct server_config *config, char *why, size_t len)
+{
+	struct arguments args;
+	int err = options_lists(&args, running->argc);
+
+	if (err)
+		snprintf(why, len, "out of memory");
+	else if (read_arguments(running->argc, running->argv, &args) != OPTIONS_RUN)
+		err = -EINVAL;
+	else
+		err = options_build(config, &args, why, len);
+	options_lists_free(&args);
+	return err;
 }

@@ -20,4 +20,9 @@ enum options_result {
 /* Reads the command line, and the configuration that it names, into an initialised config. */
 enum options_result server_options_parse(int argc, char **argv, struct server_config *config);
 
+/* Reads the configuration anew, as the command line of the running server names it, into an
+ * initialised config. 0 or -errno with a line in why. Nothing is printed. */
+int server_options_again(
+	const struct server_config *running, struct server_config *config, char *why, size_t len);
+
 #endif

@@ -12,8 +12,10 @@
 #include "server/recall/page_reuse.h"
 #include "server/recall/recall.h"
 #include "server/serve/dispatch.h"
+#include "server/serve/reload.h"
 #include "server/session/attach.h"
 #include "server/session/lost_memory.h"
+#include "server/session/auth.h"
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
 
@@ -82,8 +84,16 @@ void control_run(struct client_request *req)
 		snapshot_request(req);
 		return;
 	}
+	if (req->rpc.op == RPC_RELOAD) {
+		reload_request(req);
+		return;
+	}
 	if (req->rpc.op == RPC_ATTACH) {
 		attach_request(req);
+		return;
+	}
+	if (req->rpc.op == RPC_AUTH) {
+		auth_request(req);
 		return;
 	}
 	if (!req->conn->session) {

@@ -207,17 +207,3 @@ void ports_close(struct server *s)
 	s->nports = 0;
 	free(steal_ptr(&s->ports));
 }
-
-void ports_warn_exposed(const struct server_config *config)
-{
-	char name[PORT_NAME_BYTES];
-
-	for (size_t i = 0; i < config->listen.n; i++) {
-		if (config->addresses[i].kind == TRANSPORT_SHM)
-			continue;
-		format_name(&config->addresses[i], name);
-		log_warning("listen: %s: there is no authentication yet: anybody who reaches this "
-			    "address may mount every export, and read and change every byte of it",
-			name);
-	}
-}

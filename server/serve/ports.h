@@ -22,7 +22,4 @@ struct ports_look {
 };
 int ports_look(const struct server_config *config, const struct ports_look *look);
 
-/* Warns of each address that more users can reach than those who may open a socket file. */
-void ports_warn_exposed(const struct server_config *config);
-
 #endif

@@ -13,11 +13,15 @@
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/access/access_report.h"
+#include "server/access/authenticator.h"
+#include "server/session/auth.h"
 #include "server/session/conn.h"
 #include "server/serve/control.h"
 #include "server/serve/dispatch.h"
 #include "server/session/peers.h"
 #include "server/serve/ports.h"
+#include "server/serve/reload.h"
 #include "server/recall/recall.h"
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
@@ -40,9 +44,18 @@ static int server_watch(struct server *s, int fd)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int open_signals(struct server *s)
+/* Those that end the server, and SIGHUP. */
+static sigset_t signals_to_read(void)
 {
 	sigset_t set = signals_to_end();
+
+	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+static int open_signals(struct server *s)
+{
+	sigset_t set = signals_to_read();
 
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signal_fd < 0 ? -errno : server_watch(s, s->signal_fd);
@@ -60,6 +73,8 @@ static int watch_all(struct server *s)
 		err = server_watch(s, meta_scrub_fd(s->meta));
 	if (!err)
 		err = server_watch(s, snapshot_fd(s));
+	if (!err)
+		err = server_watch(s, authenticator_fd(s->authenticator));
 	for (unsigned i = 0; !err && i < s->nports; i++)
 		err = server_watch(s, evq_fd(s->ports[i].q));
 	if (!err)
@@ -99,7 +114,7 @@ static int open_meta(struct server *s)
  * here on. */
 static void block_signals(void)
 {
-	sigset_t set = signals_to_end();
+	sigset_t set = signals_to_read();
 
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -193,6 +208,23 @@ static void tell_left(const struct server *s)
 			s->dir.path, s->dir.path);
 }
 
+/* Reads the keys, and is ready for handshakes. */
+static int open_access(struct server *s)
+{
+	struct access_table *table;
+	char why[512];
+	int err = access_table_new(s->config, &table, why, sizeof(why));
+
+	if (!err) {
+		access_report_warn(table, s->config);
+		access_current_init(&s->access, table);
+		err = authenticator_new(&s->access, &s->authenticator, why, sizeof(why));
+	}
+	if (err)
+		log_error("%s", why);
+	return err;
+}
+
 int server_new(const struct server_config *config, struct server **out)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -212,7 +244,9 @@ int server_new(const struct server_config *config, struct server **out)
 	init_lists(s);
 	block_signals();
 	raise_descriptor_limit();
-	err = start_open_sets(s);
+	err = open_access(s);
+	if (!err)
+		err = start_open_sets(s);
 	if (!err)
 		err = stop_new(s);
 	if (!err)
@@ -236,7 +270,6 @@ int server_new(const struct server_config *config, struct server **out)
 	}
 	s->start_ms = now_ms();
 	sessions_expect(s);
-	ports_warn_exposed(config);
 	memdir_warn_of_logout(&s->dir);
 	announce(s);
 	*out = s;
@@ -257,6 +290,7 @@ static void server_leave(struct server *s)
 void server_delete(struct server *s)
 {
 	conns_delete(s);
+	authenticator_delete(s->authenticator);
 	snapshot_end(s);
 	if (s->nconns) {
 		server_leave(s);
@@ -275,6 +309,7 @@ void server_delete(struct server *s)
 		close(s->epoll_fd);
 	start_close_sets(s);
 	stop_delete(s);
+	access_current_fini(&s->access);
 	/* The process keeps the lock: see memdir.h. */
 	free(s);
 }
@@ -342,9 +377,15 @@ static int work(struct server *s)
 static void read_signals(struct server *s)
 {
 	struct signalfd_siginfo info;
+	char why[512];
 
 	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
+	if (info.ssi_signo == SIGHUP) {
+		log_notice("SIGHUP: reloading");
+		reload_run(s, why, sizeof(why));
+		return;
+	}
 	log_notice("SIG%s: stopping", sigabbrev_np((int)info.ssi_signo));
 	sd_notify(0, "STOPPING=1");
 	if (s->leaving)
@@ -380,6 +421,8 @@ static int sleep_until_event(struct server *s, int timeout_ms)
 			s->reclaim = true;
 		else if (events[i].data.fd == snapshot_fd(s))
 			snapshot_event(s);
+		else if (events[i].data.fd == authenticator_fd(s->authenticator))
+			auth_event(s);
 		else
 			peers_event(s, events[i].data.fd);
 	}

@@ -25,7 +25,6 @@ static inline sigset_t signals_to_end(void)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGINT);
 	return set;
 }

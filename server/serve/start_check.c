@@ -367,7 +367,6 @@ enum server_status start_check(const struct server_config *config)
 					    .restart = start_check_is_running(&c),
 					    .dir = c.unit ? UNIT_SOCKETS : NULL,
 				    }));
-	ports_warn_exposed(config);
 	exports_delete(c.exports);
 	if (c.dir.lock_fd >= 0)
 		close(c.dir.lock_fd);

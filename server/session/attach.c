@@ -1,6 +1,7 @@
 /* attach.c - see attach.h. */
 #include "server/session/attach.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +11,14 @@
 #include "common/base/log.h"
 #include "common/base/printable.h"
 #include "common/base/util.h"
+#include "common/auth/auth_token.h"
+#include "server/session/attach_refusal.h"
+#include "server/session/auth.h"
 #include "server/session/peers.h"
+#include "server/session/permit.h"
 #include "server/session/session.h"
+
+static_assert(HOLDER_NAME_MAX == (int)CLIENT_NAME_MAX, "a holder is a client's name");
 
 /* A client may come and go as often as it likes, but not fill the log. */
 enum { LOG_MS = 1000, LOG_BURST = 64 };
@@ -62,12 +69,15 @@ static int answer_attach(struct client_request *req, struct client_session *sess
 	return 0;
 }
 
-static void log_begin(const struct client_session *session, const char *peer, bool resumed)
+static void log_begin(const struct client_session *session, const struct conn *c, bool resumed)
 {
 	uint32_t flags = session->stored.flags;
 
-	log_info("session %" PRIu64 " of %s at export '%s' %s over %s%s%s%s", session->stored.id,
-		session->stored.client, session->export->name, resumed ? "resumed" : "begins", peer,
+	log_info("session %" PRIu64 " of %s (%s) at export '%s' %s over %s%s%s%s%s%s%s",
+		session->stored.id, session->stored.holder, session->stored.client,
+		session->export->name, resumed ? "resumed" : "begins", channel_peer(c->channel),
+		c->has_proof ? ", key " : "", c->has_proof ? c->proof.id : "",
+		channel_protection_note(channel_protection(c->channel)),
 		flags & ATTACH_READ_ONLY ? ", read-only" : "",
 		flags & ATTACH_EXCLUSIVE ? ", exclusive" : "",
 		flags & ATTACH_SHARED ? ", share" : "");
@@ -93,7 +103,7 @@ static void join(struct client_request *req, struct client_session *session)
 	session->heard_ms = now_ms();
 	session->restored = session->process_gone = session->fell_silent = false;
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
-		log_begin(session, channel_peer(c->channel), resumed);
+		log_begin(session, c, resumed);
 	err = answer_attach(req, session, resumed);
 	if (err)
 		client_request_refuse(req, err, "the store failed: %s", errno_text(err));
@@ -127,6 +137,10 @@ static int begin_session(
 	};
 	int err;
 
+	err = auth_token_make(stored.token);
+	if (err)
+		return err;
+	memcpy(stored.holder, req->conn->holder, sizeof(stored.holder));
 	memcpy(stored.owner, a->owner, sizeof(stored.owner));
 	printable_copy(stored.client, sizeof(stored.client), a->client.s, a->client.len);
 	session = client_session_new(s, &stored, export);
@@ -153,43 +167,46 @@ static bool may_share(uint32_t flags, uint32_t others)
 	return flags & others & ATTACH_READ_ONLY && !((flags | others) & ATTACH_EXCLUSIVE);
 }
 
-static bool is_of_owner(const struct client_session *session, const struct rpc_attach *a)
+/* Each holder has owners of its own, so none can end another's sessions. */
+static bool is_of_owner(const struct client_session *session, const struct client_request *req)
 {
-	return memcmp(session->stored.owner, a->owner, OWNER_BYTES) == 0;
+	return strcmp(session->stored.holder, req->conn->holder) == 0 &&
+	       memcmp(session->stored.owner, req->rpc.attach.owner, OWNER_BYTES) == 0;
 }
 
-static bool is_of_process(const struct client_session *session, const struct rpc_attach *a)
+static bool is_of_process(const struct client_session *session, const struct client_request *req)
 {
-	return is_of_owner(session, a) && session->stored.instance == a->instance;
+	return is_of_owner(session, req) && session->stored.instance == req->rpc.attach.instance;
 }
 
 /* Whether it is certain that no client has this session any more, or only the one that asks for
  * another one. */
-static bool is_former(const struct client_session *session, const struct rpc_attach *a)
+static bool is_former(const struct client_session *session, const struct client_request *req)
 {
-	return is_of_process(session, a) ||
-	       (is_of_owner(session, a) && client_session_is_left(session));
+	return is_of_process(session, req) ||
+	       (is_of_owner(session, req) && client_session_is_left(session));
 }
 
 /* Whether the client can't have a session of its own beside this one. */
 static bool is_in_the_way(const struct client_session *session, const struct export *export,
-	const struct rpc_attach *a)
+	const struct client_request *req)
 {
 	return session->export == export &&
-	       (is_former(session, a) || !may_share(session->stored.flags, a->flags));
+	       (is_former(session, req) ||
+		       !may_share(session->stored.flags, req->rpc.attach.flags));
 }
 
 /* The first session in the way; *n: how many there are. */
-static struct client_session *find_in_the_way(const struct server *s, const struct export *export,
-	const struct rpc_attach *a, unsigned *n)
+static struct client_session *find_in_the_way(
+	const struct client_request *req, const struct export *export, unsigned *n)
 {
 	struct client_session *first = NULL;
 
 	*n = 0;
-	list_for_each (pos, &s->sessions) {
+	list_for_each (pos, &req->conn->server->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (!is_in_the_way(session, export, a))
+		if (!is_in_the_way(session, export, req))
 			continue;
 		if (!first)
 			first = session;
@@ -204,135 +221,76 @@ static bool is_late(const struct client_request *req, const struct export *expor
 	list_for_each (pos, &req->conn->server->sessions) {
 		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (session->export == export && is_of_process(session, &req->rpc.attach) &&
+		if (session->export == export && is_of_process(session, req) &&
 			session->serial > req->conn->serial)
 			return true;
 	}
 	return false;
 }
 
-static bool gives_way(const struct client_session *session, const struct rpc_attach *a)
+static bool gives_way(const struct client_session *session, const struct client_request *req)
 {
-	return is_former(session, a) || session->ending || session->said_bye ||
+	return is_former(session, req) || session->ending || session->said_bye ||
 	       client_session_expired(session);
 }
 
-static const char *why_it_ends(const struct client_session *session, const struct rpc_attach *a)
+static const char *why_it_ends(
+	const struct client_session *session, const struct client_request *req)
 {
-	if (is_of_process(session, a))
+	if (is_of_process(session, req))
 		return "its mount begins another one";
-	return is_former(session, a) ? "it was mounted again at the same place"
-				     : client_session_why_expired(session);
+	return is_former(session, req) ? "it was mounted again at the same place"
+				       : client_session_why_expired(session);
 }
 
 /* Ends the client's own former sessions. Ends expired ones only if none would stay that keeps the
  * client out all the same. */
-static void end_those_in_the_way(
-	struct server *s, const struct export *export, const struct rpc_attach *a)
+static void end_those_in_the_way(const struct client_request *req, const struct export *export)
 {
+	struct server *s = req->conn->server;
 	bool all = true;
 
 	list_for_each (pos, &s->sessions) {
 		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		all &= !is_in_the_way(session, export, a) || gives_way(session, a);
+		all &= !is_in_the_way(session, export, req) || gives_way(session, req);
 	}
 	list_for_each_safe (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (is_in_the_way(session, export, a) && (all || is_former(session, a)))
-			client_session_end(session, why_it_ends(session, a));
+		if (is_in_the_way(session, export, req) && (all || is_former(session, req)))
+			client_session_end(session, why_it_ends(session, req));
 	}
 }
 
-static bool is_at(const struct client_session *session, const struct export *export)
+/* holder NULL: whosever it is. */
+static bool is_at(
+	const struct client_session *session, const struct export *export, const char *holder)
 {
-	return session->export == export && !session->ending;
+	return session->export == export && !session->ending &&
+	       (!holder || strcmp(session->stored.holder, holder) == 0);
 }
 
-/* Whether there is a place. Expired sessions are kept until a client needs their places. */
-static bool has_place(struct server *s, const struct export *export)
+/* Whether there is a place among so many. Expired sessions are kept until a client needs their
+ * places. */
+static bool has_place(
+	struct server *s, const struct export *export, const char *holder, unsigned places)
 {
 	unsigned n = 0;
 
 	list_for_each (pos, &s->sessions)
-		n += is_at(list_entry(pos, struct client_session, link), export);
-	if (n < EXPORT_SESSIONS)
+		n += is_at(list_entry(pos, struct client_session, link), export, holder);
+	if (n < places)
 		return true;
 	list_for_each_safe (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (is_at(session, export) && client_session_expired(session)) {
+		if (is_at(session, export, holder) && client_session_expired(session)) {
 			client_session_end(session, client_session_why_expired(session));
 			return true;
 		}
 	}
 	return false;
-}
-
-/* Names the mount option that keeps the two apart: one asks for the export alone, or they differ in
- * their use. */
-static const char *why_alone(const struct client_request *req, const struct client_session *holder)
-{
-	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
-
-	if (had & ATTACH_EXCLUSIVE)
-		return ", for itself alone (cache=exclusive); unmount it there";
-	if (wanted & ATTACH_EXCLUSIVE)
-		return "; cache=exclusive needs an export that no other mount uses";
-	if (had & wanted & ATTACH_SHARED)
-		return "";
-	if (had & ATTACH_SHARED)
-		return wanted & ATTACH_READ_ONLY ? ", with -o share; mount it with -o ro,share, too"
-						 : ", with -o share; mount it with -o share, too";
-	if (wanted & ATTACH_SHARED)
-		return ", without -o share; mount it everywhere with -o share";
-	if (had & ATTACH_READ_ONLY)
-		return ", read-only; a mount that writes needs it alone, or -o share on all";
-	if (wanted & ATTACH_READ_ONLY)
-		return ", for writing; unmount it there, or mount both with -o ro, or both with "
-		       "-o share";
-	if (holder->ending) /* by the server; this client's former one, for example */
-		return "";
-	return "; unmount it there, or mount both with -o share";
-}
-
-/* The holder's connection. A client names its process, by which shm knows its peers. */
-static void describe_way(const struct client_session *holder, char *text, size_t len)
-{
-	int64_t left_ms = client_session_expires_in_ms(holder);
-	const struct channel *ch;
-	char pid[32];
-
-	if (list_empty(&holder->conns) && left_ms > 0) {
-		snprintf(text, len, "which has no connection now, and has to make room in %lld s",
-			(long long)(left_ms + 999) / 1000);
-		return;
-	}
-	if (list_empty(&holder->conns)) {
-		snprintf(text, len, "which has no connection now");
-		return;
-	}
-	ch = list_entry(holder->conns.next, struct conn, link)->channel;
-	snprintf(pid, sizeof(pid), "(pid %d)", channel_peer_pid(ch));
-	if (strstr(holder->stored.client, pid))
-		snprintf(text, len, "over shm");
-	else
-		snprintf(text, len, "over %s", channel_peer(ch));
-}
-
-/* Strangers are told, too: a client that is kept out has to know by which one, on whatever
- * machine. */
-static void refuse_busy(struct client_request *req, const struct client_session *holder, unsigned n)
-{
-	char others[32] = "", where[160];
-
-	if (n > 1)
-		snprintf(others, sizeof(others), " and %u more", n - 1);
-	describe_way(holder, where, sizeof(where));
-	client_request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s",
-		holder->export->name, holder->stored.client, list_empty(&holder->conns) ? "," : "",
-		where, others, why_alone(req, holder));
 }
 
 /* A process that has lost its session says that it has unmapped all of it. A client that has the
@@ -344,7 +302,8 @@ static void take_word(struct client_request *req, const struct export *export)
 	struct client_session *ended =
 		a->ended ? client_session_find(req->conn->server, a->ended) : NULL;
 
-	if (!pid || !ended || !ended->ending || ended->export != export || !is_of_owner(ended, a))
+	if (!pid || !ended || !ended->ending || ended->export != export ||
+		!is_of_owner(ended, req) || !auth_token_equal(ended->stored.token, a->token))
 		return;
 	list_for_each (pos, &ended->conns) {
 		struct conn *c = list_entry(pos, struct conn, link);
@@ -378,8 +337,8 @@ static bool is_held_off(struct client_request *req, const struct export *export)
 /* A client without a session begins one, as soon as nothing is in its way. */
 static void attach_new(struct client_request *req, struct export *export)
 {
-	const struct rpc_attach *a = &req->rpc.attach;
-	struct server *s = req->conn->server;
+	const struct conn *c = req->conn;
+	struct server *s = c->server;
 	struct client_session *holder;
 	unsigned n;
 	int err;
@@ -389,22 +348,27 @@ static void attach_new(struct client_request *req, struct export *export)
 			"this client has a later session at export '%s'", export->name);
 		return;
 	}
-	end_those_in_the_way(s, export, a);
+	end_those_in_the_way(req, export);
 	take_word(req, export);
 	if (is_held_off(req, export))
 		return;
-	holder = find_in_the_way(s, export, a, &n);
+	holder = find_in_the_way(req, export, &n);
 	if (holder) {
 		if (now_ms() >= req->deadline_ms || too_many_wait(s))
-			refuse_busy(req, holder, n);
+			attach_refuse_busy(req, holder, n);
 		else
 			wait_more(req);
 		return;
 	}
-	if (!has_place(s, export)) {
+	if (!has_place(s, export, c->holder, c->holder_sessions)) {
 		client_request_refuse(req, -EUSERS,
-			"export '%s' has %d clients, and no place for more: "
-			"unmount one",
+			"client %s may have %u mounts of export '%s', and has them: unmount one",
+			c->holder, c->holder_sessions, export->name);
+		return;
+	}
+	if (!has_place(s, export, NULL, EXPORT_SESSIONS)) {
+		client_request_refuse(req, -EUSERS,
+			"export '%s' has %d clients, and no place for more: unmount one",
 			export->name, EXPORT_SESSIONS);
 		return;
 	}
@@ -558,8 +522,7 @@ static void attach_run_again(struct client_request *req, struct export *export)
 		client_request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);
 		return;
 	}
-	if (memcmp(session->stored.owner, a->owner, OWNER_BYTES) != 0 ||
-		session->stored.instance != a->instance) {
+	if (!is_of_process(session, req) || !auth_token_equal(session->stored.token, a->token)) {
 		client_request_refuse(
 			req, -ESTALE, "session %" PRIu64 " belongs to another client", a->session);
 		return;
@@ -592,6 +555,24 @@ static bool is_of_another_store(const struct server *s, const struct rpc_attach 
 	       memcmp(a->store_id, meta_store_id(s->meta), META_STORE_ID_BYTES) != 0;
 }
 
+/* The export, if the peer may attach to it; else the request was refused. Each try asks anew: the
+ * configuration may have changed while the ATTACH waited. */
+static struct export *permitted_export(struct client_request *req)
+{
+	const struct rpc_str *name = &req->rpc.attach.export_name;
+	struct conn *c = req->conn;
+	struct access_decision decision;
+
+	/* Over shm the refusal names the exports that there are. */
+	if (!conn_is_stranger(c) && !client_request_export(req, name))
+		return NULL;
+	if (!permit_attach(req, &decision))
+		return NULL;
+	memcpy(c->holder, decision.holder, sizeof(c->holder));
+	c->holder_sessions = decision.sessions;
+	return client_request_export(req, name);
+}
+
 static void attach_try(struct client_request *req)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -603,7 +584,7 @@ static void attach_try(struct client_request *req)
 		client_request_refuse(req, -EPROTO, "this channel is attached already");
 		return;
 	}
-	export = client_request_export(req, &a->export_name);
+	export = permitted_export(req);
 	if (!export)
 		return;
 	if (export->closed) {
@@ -634,6 +615,10 @@ void attach_request(struct client_request *req)
 	struct server *s = req->conn->server;
 	int64_t wait_ms = (int64_t)min_u64(a->wait_ms, ATTACH_WAIT_MAX_MS);
 
+	if (auth_is_proving(req->conn)) {
+		conn_breach(req->conn, "ATTACH before the end of its handshake");
+		return;
+	}
 	if (a->nchannels > SESSION_CHANNELS) {
 		client_request_refuse(
 			req, -EINVAL, "a session has at most %d channels", SESSION_CHANNELS);

@@ -12,6 +12,7 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "server/session/client_session.h"
+#include "server/access/authenticator.h"
 #include "server/session/peers.h"
 #include "server/session/turns.h"
 
@@ -254,8 +255,11 @@ void conn_attach(struct conn *c, struct client_session *session, uint16_t index)
 	list_add_tail(&session->conns, &c->link);
 }
 
+/* Its handshake ends with the AUTH that it would answer. */
 static void drop_requests(struct conn *c)
 {
+	attempt_delete(c->attempt);
+	c->attempt = NULL;
 	for (unsigned i = 0; i < CHANNEL_SLOTS; i++)
 		client_request_drop(&c->slots[i]);
 	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
@@ -444,23 +448,32 @@ static enum log_level refusal_level(unsigned op)
 	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
 }
 
-void client_request_refuse(struct client_request *req, int err, const char *format, ...)
+void client_request_deny(struct client_request *req, int err, const char *log, const char *answer)
 {
 	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
 	char text[RPC_TEXT_MAX + 1];
 	struct rpc_reply rep = {.status = err};
+
+	/* Before the answer: a user whose request was refused finds the reason here, too. */
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
+			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, log);
+	snprintf(text, sizeof(text), "%s", answer);
+	printable_clean_string(text);
+	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
+	client_request_answer(req, &rep);
+}
+
+void client_request_refuse(struct client_request *req, int err, const char *format, ...)
+{
+	char text[RPC_TEXT_MAX + 1];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	printable_clean_string(text);
-	/* Before the answer: a user whose request was refused finds the reason here, too. */
-	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
-			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, text);
-	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
-	client_request_answer(req, &rep);
+	client_request_deny(req, err, text, text);
 }
 
 struct export *client_request_export(struct client_request *req, const struct rpc_str *name)
@@ -575,6 +588,9 @@ static void tell_lost(const struct conn *c, int status)
 		tell_closed(c, LOG_LEVEL_WARNING, "what it sent is not our protocol");
 	else if (status == -EACCES)
 		tell_closed(c, LOG_LEVEL_WARNING, "it asked for memory that it has no right to");
+	else if (status == -EBADMSG)
+		tell_closed(c, LOG_LEVEL_WARNING,
+			"bytes came that its client has not sent: somebody has come between");
 	else if (status && c->session)
 		tell_closed(c, LOG_LEVEL_INFO, errno_text(status));
 }

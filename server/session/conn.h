@@ -11,6 +11,7 @@
 #ifndef RMEMFS_SERVER_SESSION_CONN_H
 #define RMEMFS_SERVER_SESSION_CONN_H
 
+#include "server/access/access_table.h"
 #include "server/namespace/kept_values.h"
 #include "server/session/client_request.h"
 #include "server/session/context.h"
@@ -31,6 +32,13 @@ struct conn {
 	struct port *port;
 	struct channel *channel;
 	struct client_session *session; /* NULL: unattached */
+	struct attempt *attempt;        /* its handshake, see auth.h; NULL: none, or it is over */
+	bool has_proof;                 /* the peer has proven the key of: */
+	struct access_proof proof;
+	/* The configuration's client that it is, since its last ATTACH was permitted; and how many
+	 * sessions that may have at the export. */
+	char holder[CLIENT_NAME_MAX + 1];
+	unsigned holder_sessions;
 	enum conn_state state;
 	uint16_t index; /* within the session */
 	int64_t since_ms;
@@ -109,8 +117,11 @@ void client_request_answer(struct client_request *req, struct rpc_reply *rep);
 /* The export of that name; NULL: there is none, and the request was refused. Strangers are not told
  * the names of the others. */
 struct export *client_request_export(struct client_request *req, const struct rpc_str *name);
-/* Answers with an error and a line for people, which is made printable. */
+/* Answers with an error and a line for people, which is made printable. The log has the same
+ * line. */
 void client_request_refuse(struct client_request *req, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same, where the log may have more than the peer: `log` and `answer` are lines. */
+void client_request_deny(struct client_request *req, int err, const char *log, const char *answer);
 
 #endif

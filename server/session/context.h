@@ -20,6 +20,7 @@
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
 #include "common/transport/transport.h"
+#include "server/access/access_current.h"
 #include "server/config/config.h"
 #include "server/memory/exports.h"
 #include "server/memory/memdir.h"
@@ -92,6 +93,9 @@ struct server {
 	struct port *ports; /* [config->listen.n] */
 	unsigned nports;
 	int epoll_fd, signal_fd;
+
+	struct access_current access;        /* who may do what */
+	struct authenticator *authenticator; /* see auth.h */
 
 	struct recalls *recalls;    /* see recall.h */
 	struct snapshot *snapshot;  /* see snapshot.h */

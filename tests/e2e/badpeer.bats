@@ -9,7 +9,7 @@ load helpers
 setup() {
 	setup_rmem
 	if [ "$transport" = tcp ]; then
-		address=tcp:127.0.0.1:$port source=127.0.0.1:/default options=transport=tcp,port=$port
+		address=tcp:127.0.0.1:$port source=127.0.0.1:/default options=$(mount_options)
 	else
 		address=shm:$socket source=$socket:/default options=transport=shm
 	fi
@@ -265,7 +265,7 @@ end_bad() {
 	until_true 10 bad_is_ready
 	rmemfsctl status "$socket" >"$dir/status"
 	is_plain "$dir/status"
-	grep -F "SESSION 1: host:/mnt$shown at export default, active" "$dir/status"
+	grep -F ": host:/mnt$shown at export default, active" "$dir/status"
 	rmemfsctl status --json "$socket" >"$dir/status.json"
 	is_plain "$dir/status.json"
 	[ "$(jq -r '.sessions[0].client' "$dir/status.json")" = "host:/mnt$shown" ]
@@ -294,6 +294,7 @@ end_bad() {
 }
 
 @test "a server's error text: nothing that a terminal acts upon is printed of it" {
+	options=${options/,key=$key_file/} # it is about the answer to ATTACH
 	bad answer "$address" 13 "$nasty"
 	until_true 10 bad_is_ready
 	refused
@@ -313,14 +314,14 @@ end_bad() {
 	same=$'x\e[2J\n\xc2\x9b31m\xe2\x80\xae\xc2\x9b\xe2\x81\xa6\x7f \xc3\xbc'
 	bad answer "$address" 0 "{\"version\":\"$text\",\"memory_dir\":\"$text\",\"listen\":[\"$text\"],\"exports\":[
 		{\"name\":\"$text\",\"contested\":[{\"inode\":7,\"path\":\"$text\"}]}],\"sessions\":[
-		{\"client\":\"$text\",\"shared\":true,\"channels\":[{\"peer\":\"$text\"}]}]}"
+		{\"holder\":\"$text\",\"client\":\"$text\",\"shared\":true,\"channels\":[{\"peer\":\"$text\"}]}]}"
 	until_true 10 bad_is_ready
 	plain=$'x?[2J??31m???? \xc3\xbc'
 	rmemfsctl status "$address" >"$dir/out"
 	is_plain "$dir/out"
 	grep -F "rmemfs-server $plain, pid 0" "$dir/out"
 	grep -F "listening on $plain" "$dir/out"
-	grep -F "SESSION 0: $plain at export" "$dir/out"
+	grep -F "SESSION 0 of $plain: $plain at export" "$dir/out"
 	rmemfsctl leases "$address" >"$dir/out"
 	is_plain "$dir/out"
 	[ "$(grep -cF "$plain" "$dir/out")" -eq 2 ]

@@ -22,7 +22,8 @@
  *                                            connection by this error and text; with 0 it answers
  *                                            STATUS by the text; says "ready"
  *
- * ADDRESS as with --listen. Status 1 if something that should end does not within WAIT_S.
+ * ADDRESS as with --listen. Before it attaches it proves the first key of the file in
+ * RMEMFS_TEST_KEY, if that is set. Status 1 if something that should end does not within WAIT_S.
  */
 #include <err.h>
 #include <errno.h>
@@ -34,6 +35,9 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "common/auth/auth_key_file.h"
+#include "common/auth/handshake.h"
+#include "common/auth/record.h"
 #include "common/transport/address.h"
 #include "common/base/clock.h"
 #include "common/rpc/rpc.h"
@@ -45,6 +49,14 @@ enum { WAIT_S = 30, MSG_BYTES = RPC_MSG_BYTES, RANGES = 64 };
 
 static struct transport_address address;
 static uint64_t random_state = 1;
+
+/* The connection that a key has been proven on, and its records. There is one at a time. */
+static struct {
+	int fd; /* -1: none */
+	struct record_out out;
+	struct record_in in;
+	uint8_t buf[4 * RECORD_BYTES_MAX];
+} proven = {.fd = -1};
 
 static uint64_t random_u64(void)
 {
@@ -76,6 +88,9 @@ static int dial(void)
 {
 	int fd = open_socket();
 
+	if (fd == proven.fd) /* that one is closed */
+		proven.fd = -1;
+
 	if (connect(fd, (const struct sockaddr *)&address.addr, address.addrlen) < 0)
 		err(1, "connect");
 	return fd;
@@ -84,17 +99,58 @@ static int dial(void)
 /* Ignores errors: the server may have closed the connection. */
 static void put(int fd, const void *data, size_t len)
 {
-	(void)!send(fd, data, len, MSG_NOSIGNAL);
+	static uint8_t records[4 * RECORD_BYTES_MAX];
+	struct iovec iov = {(void *)data, len};
+	size_t taken;
+	ssize_t n;
+
+	if (fd != proven.fd) {
+		(void)!send(fd, data, len, MSG_NOSIGNAL);
+		return;
+	}
+	n = record_out_seal(&proven.out, &iov, 1, records, sizeof(records), &taken);
+	if (n > 0)
+		(void)!send(fd, records, (size_t)n, MSG_NOSIGNAL);
+}
+
+static size_t get_plain(int fd, void *data, size_t len, int flags)
+{
+	ssize_t n = recv(fd, data, len, flags);
+
+	if (n < 0 && errno != ECONNRESET)
+		err(1, "neither an answer nor an end");
+	return n > 0 ? (size_t)n : 0;
+}
+
+static size_t get_proven(void *data, size_t len)
+{
+	size_t room, got = 0;
+
+	while (got < len) {
+		struct iovec iov = {(uint8_t *)data + got, len - got};
+		ssize_t n = record_in_take(&proven.in, &iov, 1, RECORD_PRIVATE);
+
+		if (n < 0)
+			errx(1, "the server's bytes are not the server's: %zd", n);
+		if (!n) {
+			void *space = record_in_space(&proven.in, &room);
+			size_t more = get_plain(proven.fd, space, room, 0);
+
+			if (!more)
+				break;
+			record_in_fed(&proven.in, more);
+		}
+		got += (size_t)n;
+	}
+	return got;
 }
 
 /* Returns the bytes received; 0: closed. */
 static size_t get(int fd, void *data, size_t len)
 {
-	ssize_t n = recv(fd, data, len, address.kind == TRANSPORT_SHM ? 0 : MSG_WAITALL);
-
-	if (n < 0 && errno != ECONNRESET)
-		err(1, "neither an answer nor an end");
-	return n > 0 ? (size_t)n : 0;
+	if (fd == proven.fd)
+		return get_proven(data, len);
+	return get_plain(fd, data, len, address.kind == TRANSPORT_SHM ? 0 : MSG_WAITALL);
 }
 
 static void await_close(int fd)
@@ -106,6 +162,8 @@ static void await_close(int fd)
 	close(fd);
 }
 
+static uint8_t client_hello[TRANSPORT_HELLO_BYTES], server_hello[TRANSPORT_HELLO_BYTES];
+
 static void put_hello(int fd, uint32_t version)
 {
 	struct transport_hello hello = {
@@ -113,15 +171,14 @@ static void put_hello(int fd, uint32_t version)
 	uint8_t bytes[TRANSPORT_HELLO_BYTES];
 
 	transport_hello_encode(&hello, bytes);
+	memcpy(client_hello, bytes, sizeof(bytes));
 	put(fd, bytes, sizeof(bytes));
 }
 
 static bool get_hello(int fd, struct transport_hello *hello)
 {
-	uint8_t bytes[TRANSPORT_HELLO_BYTES];
-
-	return get(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
-	       transport_hello_decode(bytes, hello) == 0;
+	return get(fd, server_hello, sizeof(server_hello)) == sizeof(server_hello) &&
+	       transport_hello_decode(server_hello, hello) == 0;
 }
 
 /* Sends a frame and its data, as one packet where the transport has packets. */
@@ -251,6 +308,70 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
+static struct handshake *new_handshake(const char *path)
+{
+	struct auth_key_file keys = {0};
+	struct handshake_context *context;
+	struct handshake *h;
+	char why[256];
+
+	if (auth_key_file_read(path, &keys, why, sizeof(why)) ||
+		handshake_context_new(HANDSHAKE_CLIENT, &context, why, sizeof(why)))
+		errx(1, "%s", why);
+	if (handshake_client_new(context, &keys.v[0], &h))
+		errx(1, "no handshake");
+	auth_key_file_free(&keys);
+	return h;
+}
+
+/* What follows is protected. */
+static void protect(int fd, const struct handshake *h)
+{
+	struct channel_keys keys;
+
+	record_out_fini(&proven.out);
+	record_in_fini(&proven.in);
+	if (handshake_keys(h, client_hello, server_hello, TRANSPORT_TCP, &keys) ||
+		record_out_init(&proven.out, &keys.client) ||
+		record_in_init(&proven.in, &keys.server, proven.buf, sizeof(proven.buf)))
+		errx(1, "no keys");
+	proven.fd = fd;
+}
+
+/* Takes the server's flight, answers it, and receives the reply. */
+static void prove_step(int fd, struct handshake *h, uint8_t step, struct rpc_reply *rep)
+{
+	struct rpc_tail in = step == 1 ? (struct rpc_tail){0} : rep->auth.tail;
+	struct rpc_request req = {.op = RPC_AUTH, .slot = RPC_NO_SLOT};
+	static uint8_t msg[FRAME_BYTES + MSG_BYTES];
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	size_t len;
+
+	if (handshake_step(h, in.data, in.len, flight, sizeof(flight), &len) == HANDSHAKE_REFUSED)
+		errx(1, "%s", handshake_refusal(h));
+	req.auth = (struct rpc_auth){step, {flight, (uint32_t)len}};
+	put_request(fd, &req);
+	if (step == 2)
+		protect(fd, h);
+	len = get_message(fd, msg);
+	if (!len || rpc_reply_decode(rep, msg + FRAME_BYTES, len) || rep->status)
+		errx(1, "the key is refused");
+}
+
+static void prove(int fd)
+{
+	const char *path = getenv("RMEMFS_TEST_KEY");
+	struct handshake *h;
+	struct rpc_reply rep;
+
+	if (!path || address.kind == TRANSPORT_SHM)
+		return;
+	h = new_handshake(path);
+	prove_step(fd, h, 1, &rep);
+	prove_step(fd, h, 2, &rep);
+	handshake_delete(h);
+}
+
 /* Always attaches as the same process, so the server ends its earlier session. */
 static int attach_as(const char *client, const char *export, uint32_t flags)
 {
@@ -264,6 +385,7 @@ static int attach_as(const char *client, const char *export, uint32_t flags)
 	put_hello(fd, RMEMFS_WIRE_VERSION);
 	if (!get_hello(fd, &answer))
 		errx(1, "no hello");
+	prove(fd);
 	req.attach = (struct rpc_attach){
 		.owner = "badpeer",
 		.instance = 1,

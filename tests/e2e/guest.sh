@@ -20,6 +20,7 @@ export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1
 export CMOCKA_MESSAGE_OUTPUT=TAP
 "$tmp/bin/test_common_auth_record_kernel" || status=1
 "$tmp/bin/test_common_transport_contract" verbs || status=1
+"$tmp/bin/test_common_transport_contract" tcp || status=1 # its kernel has TLS for sockets
 if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
 	RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_common_transport_contract" verbs || status=1
 	"$tmp/bin/test_driver_rpc" verbs || status=1

@@ -16,6 +16,7 @@ repository=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd) # a test may lie elsewhere
 . "$repository/tests/wait.bash"
 
 server_pid='' daemon_pid=''
+key_file='' # over tcp and verbs, of the server's exports and the mounts
 export_size=192MiB
 server_conf='' # a configuration file that names the exports
 # The mounts' modes; empty: the default.
@@ -94,13 +95,34 @@ server_answers() {
 	! alive "$server_pid" || { [ -S "$socket" ] && rmemfsctl status "$socket" >/dev/null 2>&1 3>&-; }
 }
 
+# without_key: the test is about channels that nothing protects. Servers and mounts that begin from now on
+# need no key.
+without_key() {
+	key_file=''
+}
+
+# keyed_conf: the configuration file. Exports without clients get one that has the mounts' key.
+keyed_conf() {
+	local client="clients = ( { name = \"test\"; keys = \"$key_file\"; } );"
+	if [ "$transport" = shm ] || [ -z "$server_conf" ] || grep -q clients "$server_conf"; then
+		echo "${server_conf:-/dev/null}"
+		return
+	fi
+	[ -n "$key_file" ] || client='clients = ( { name = "test"; insecure = true; } );'
+	sed -E "s|^([^#]*\{ *)(name *= *\"[^\"]*\"; *size)|\1$client \2|" "$server_conf" >"$dir/keyed.conf"
+	echo "$dir/keyed.conf"
+}
+
 # spawn_server [OPTION]...
 spawn_server() {
 	local listen=(--listen "shm:$socket") exports=()
 	[ "$transport" = shm ] || listen+=(--listen "$(listen_address)")
 	[ -n "$server_conf" ] || exports=(--export "default:$export_size")
+	if [ -z "$server_conf" ] && [ "$transport" != shm ]; then
+		if [ -n "$key_file" ]; then exports+=(--key "$key_file"); else exports+=(--insecure); fi
+	fi
 	# shellcheck disable=SC2086 # a command and its arguments
-	${RMEMFS_TEST_SERVER_UNDER:-} rmemfs-server -c "${server_conf:-/dev/null}" \
+	${RMEMFS_TEST_SERVER_UNDER:-} rmemfs-server -c "$(keyed_conf)" \
 		--memory-dir "$memory" "${exports[@]}" "${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
 	server_pid=$!
 	echo $server_pid >"$dir/server.pid"
@@ -187,7 +209,7 @@ mount_options() {
 	if [ "$transport" = shm ]; then
 		echo "transport=shm$modes"
 	else
-		echo "transport=$transport,port=$port$modes"
+		echo "transport=$transport,port=$port${key_file:+,key=$key_file}$modes"
 	fi
 }
 
@@ -401,6 +423,11 @@ setup_rmem() {
 	mnt=$dir/mnt
 	socket=$dir/server.sock
 	mkdir "$mnt"
+	if [ "$transport" != shm ]; then
+		key_file=$dir/test.key
+		rmemfsctl keygen test "$key_file" 2>/dev/null
+		export RMEMFS_TEST_KEY=$key_file
+	fi
 	if small; then
 		export_size=160MiB
 		watch_over $((test_seconds * 8 / 3))

@@ -14,6 +14,7 @@ setup() {
 	place=$dir/place
 	mkdir "$place"
 	own_mounts
+	[ -z "$key_file" ] || { chgrp 65534 "$key_file" && chmod 640 "$key_file"; }
 	start_server
 }
 

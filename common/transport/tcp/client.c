@@ -46,7 +46,7 @@ static bool send_some(struct tcp_client *ch)
 
 	if (!niov)
 		return false;
-	sent = tcp_out_send(ch->sock.fd, iov, niov);
+	sent = tcp_seal_send(&ch->seal_out, ch->sock.fd, iov, niov);
 	if (sent == -EAGAIN) {
 		ch->sock.blocked = true;
 		return false;
@@ -258,8 +258,8 @@ static int take_done(struct tcp_client *ch, const struct sock_frame *frame)
 	if (frame->len != (read ? batch->bytes : 0) || !list_empty(&batch->piece.node))
 		return -EPROTO;
 	ch->arriving = batch;
-	batch->piped =
-		batch->head && tcp_pipe_begin(&ch->pipe, batch->head, batch->headlen, batch->bytes);
+	batch->piped = batch->head && ch->seal_in.kind != TCP_SEAL_USER &&
+		       tcp_pipe_begin(&ch->pipe, batch->head, batch->headlen, batch->bytes);
 	tcp_in_payload(&ch->in, batch->iov + 1, read && !batch->piped ? batch->niov - 1 : 0, false);
 	return 0;
 }
@@ -318,11 +318,14 @@ static ssize_t tcp_client_fill(struct tcp_client *ch)
 	ssize_t got;
 
 	if (!ch->pipe.left)
-		return tcp_in_fill(&ch->in, ch->sock.fd);
+		return tcp_in_fill(&ch->in, &ch->seal_in, ch->sock.fd);
 	if (ch->in.drained)
 		return 0;
 	got = tcp_pipe_fill(&ch->pipe, ch->sock.fd);
-	ch->in.drained = got > 0 && ch->pipe.left;
+	if (got > 0)
+		tcp_seal_in_spliced(&ch->seal_in, (size_t)got);
+	/* The kernel's TLS gives one record at a time. */
+	ch->in.drained = got > 0 && ch->pipe.left && ch->seal_in.kind == TCP_SEAL_NONE;
 	return got;
 }
 
@@ -487,6 +490,30 @@ void tcp_client_disconnect(struct channel *base)
 	queue_piece(ch, &ch->bye);
 }
 
+/* Our memory for READs and messages is undefined when a channel fails, so records may be opened
+ * there. */
+int tcp_client_protect(struct tcp_client *ch, unsigned directions, const struct channel_keys *keys)
+{
+	int fd = ch->sock.fd, err = 0;
+
+	if (ch->sock.phase != SOCK_OPEN)
+		return -ENOTCONN;
+	if (directions & PROTECT_OUT)
+		err = list_empty(&ch->out.pieces)
+			      ? tcp_seal_out_begin(&ch->seal_out, fd, &keys->client)
+			      : -EPROTO;
+	if (!err && directions & PROTECT_IN)
+		err = payload_done(ch) && !ch->in.header_got
+			      ? tcp_seal_in_begin(&ch->seal_in, fd, &keys->server, RECORD_PRIVATE)
+			      : -EPROTO;
+	return err;
+}
+
+bool tcp_client_worn(const struct tcp_client *ch)
+{
+	return tcp_seal_out_worn(&ch->seal_out) || tcp_seal_in_worn(&ch->seal_in);
+}
+
 int tcp_client_pipe(const struct channel *base)
 {
 	return container_of(base, struct tcp_client, sock.base)->pipe.out;
@@ -499,5 +526,7 @@ void tcp_client_delete(struct channel *base)
 	sock_channel_fini(&ch->sock);
 	sock_arena_fini(&ch->arena);
 	tcp_pipe_fini(&ch->pipe);
+	tcp_seal_out_fini(&ch->seal_out);
+	tcp_seal_in_fini(&ch->seal_in);
 	free(ch);
 }

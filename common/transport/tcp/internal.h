@@ -18,6 +18,7 @@
 #include "common/transport/sock/channel.h"
 #include "common/transport/sock/listen.h"
 #include "common/transport/tcp/pipe.h"
+#include "common/auth/channel_keys.h"
 #include "common/transport/tcp/stream.h"
 
 /* One I/O thread and its epoll set. */
@@ -66,8 +67,10 @@ struct tcp_client {
 	struct sock_msg *message;   /* arriving */
 	uint32_t nworks;            /* in batches */
 	struct tcp_in in;
+	struct tcp_seal_in seal_in;
 	struct tcp_pipe pipe; /* of the answer arriving, or of the last event */
 	struct tcp_out out;
+	struct tcp_seal_out seal_out;
 	bool out_dead; /* the peer takes no more; its own bytes tell why */
 	bool bye_sent; /* or queued */
 	struct sock_piece bye;
@@ -84,6 +87,8 @@ int tcp_post(struct channel *base, enum io_dir dir, const struct work *works, ui
 int tcp_post_piped(struct channel *base, const struct work *works, uint32_t nworks,
 	const void *head, uint32_t headlen, void *cookie);
 int tcp_client_pipe(const struct channel *base);
+bool tcp_client_worn(const struct tcp_client *ch);
+int tcp_client_protect(struct tcp_client *ch, unsigned directions, const struct channel_keys *keys);
 
 /* ---- server ---------------------------------------------------------------------------------- */
 
@@ -110,6 +115,9 @@ struct tcp_server {
 
 	pthread_mutex_t lock; /* the following, and sock.send, sock.recv, sock.blocked, .stalled */
 	struct tcp_out out;
+	struct tcp_seal_out seal_out; /* of the thread that sends */
+	bool protect_in;              /* the I/O thread shall read by key_in from here on */
+	struct direction_key key_in;
 	bool sending;  /* a thread is in sendmsg for out's pieces; only it takes them out */
 	bool out_dead; /* as in the client */
 	bool replying; /* reply is in out: no further request is read */
@@ -125,6 +133,7 @@ struct tcp_server {
 
 	/* Used by the I/O thread only. */
 	struct tcp_in in;
+	struct tcp_seal_in seal_in;
 	enum tcp_stage stage;
 	struct sock_frame request;
 	struct sock_msg *message; /* arriving */
@@ -172,6 +181,7 @@ void *tcp_server_send_buffer(struct tcp_server *ch);
 void tcp_server_send_cancel(struct tcp_server *ch, void *buf);
 int tcp_server_send(struct tcp_server *ch, struct sock_msg *msg);
 void tcp_server_recv_done(struct tcp_server *ch, const void *data);
+int tcp_server_protect(struct tcp_server *ch, unsigned directions, const struct channel_keys *keys);
 
 /* Queues a piece; the caller sends afterwards. */
 void tcp_output_add_locked(struct tcp_server *ch, struct sock_piece *piece);

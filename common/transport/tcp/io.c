@@ -201,27 +201,51 @@ static void payload_done(struct tcp_server *ch)
 	}
 }
 
-/* Reads without the lock what only the I/O thread changes. The queue's thread may change the rest
- * meanwhile; tcp_watch_locked checks that again. */
-static bool may_go_on(struct tcp_server *ch)
+/* From the next byte on. Bytes that came before the peer could know that are not its own. */
+static int protect_locked(struct tcp_server *ch)
 {
-	bool ok;
+	int err = -EPROTO;
+
+	ch->protect_in = false;
+	if (tcp_in_payload_done(&ch->in) && ch->stage == TCP_HEADER && !ch->in.header_got)
+		err = tcp_seal_in_begin(&ch->seal_in, ch->sock.fd, &ch->key_in, RECORD_SHARED);
+	explicit_bzero(&ch->key_in, sizeof(ch->key_in));
+	return err;
+}
+
+/* Reads without the lock what only the I/O thread changes. The queue's thread may change the rest
+ * meanwhile; tcp_watch_locked checks that again. Returns 1, 0, or -errno. */
+static int may_go_on(struct tcp_server *ch)
+{
+	int ret;
 
 	pthread_mutex_lock(&ch->lock);
-	ok = !ch->replying && !ch->sock.stalled && !ch->closed && !ch->stopped;
+	ret = ch->protect_in ? protect_locked(ch) : 0;
+	if (!ret)
+		ret = !ch->replying && !ch->sock.stalled && !ch->closed && !ch->stopped;
 	pthread_mutex_unlock(&ch->lock);
-	return ok;
+	return ret;
+}
+
+/* Unread bytes make the socket ready again, but not those that we have already. EPOLLOUT makes the
+ * thread go on. */
+static void yield_turn(struct tcp_server *ch)
+{
+	if (!tcp_seal_in_ready(&ch->seal_in))
+		return;
+	pthread_mutex_lock(&ch->lock);
+	ch->sock.blocked = true;
+	pthread_mutex_unlock(&ch->lock);
 }
 
 /* Reads the peer's requests and executes them, until nothing more can be done for now. */
 static int read_requests(struct tcp_server *ch)
 {
-	int fills = 0;
+	int fills = 0, err;
 
 	ch->in.drained = false;
-	while (may_go_on(ch)) {
+	while ((err = may_go_on(ch)) > 0) {
 		ssize_t got;
-		int err;
 
 		if (ch->refused)
 			return -EACCES;
@@ -235,15 +259,16 @@ static int read_requests(struct tcp_server *ch)
 				return err;
 			continue;
 		}
-		/* Unread bytes make the socket ready again. */
-		if (fills++ == FILLS_PER_TURN)
+		if (fills++ == FILLS_PER_TURN) {
+			yield_turn(ch);
 			return 0;
-		got = tcp_in_fill(&ch->in, ch->sock.fd);
+		}
+		got = tcp_in_fill(&ch->in, &ch->seal_in, ch->sock.fd);
 		if (got <= 0)
 			return (int)got;
 		tcp_server_passed(ch, got);
 	}
-	return 0;
+	return err;
 }
 
 static void tcp_io_serve(struct tcp_server *ch)

@@ -92,7 +92,7 @@ static bool send_some_locked(struct tcp_server *ch)
 	if (!niov)
 		return false;
 	pthread_mutex_unlock(&ch->lock);
-	sent = tcp_out_send(ch->sock.fd, iov, niov);
+	sent = tcp_seal_send(&ch->seal_out, ch->sock.fd, iov, niov);
 	pthread_mutex_lock(&ch->lock);
 	if (sent == -EAGAIN) {
 		ch->sock.blocked = true;

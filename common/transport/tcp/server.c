@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/log.h"
 #include "common/base/util.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -82,6 +83,9 @@ static void server_free(struct tcp_server *ch)
 	free(ch->published);
 	free(ch->ranges);
 	free(ch->reply_iov);
+	tcp_seal_out_fini(&ch->seal_out);
+	tcp_seal_in_fini(&ch->seal_in);
+	explicit_bzero(&ch->key_in, sizeof(ch->key_in));
 	free(ch);
 }
 
@@ -233,4 +237,39 @@ void tcp_server_recv_done(struct tcp_server *ch, const void *data)
 		tcp_watch_locked(ch);
 	}
 	pthread_mutex_unlock(&ch->lock);
+}
+
+/* ---- protection ------------------------------------------------------------------------------ */
+
+/* A client's user need not see it. */
+static void tell_no_kernel(void)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, 3600 * 1000))
+		log_info("the kernel has no TLS for sockets, so this process protects the bytes "
+			 "over tcp, which takes more CPU time: modprobe tls");
+}
+
+/* The peer sends nothing before our answer has come, which is protected. So the I/O thread has the
+ * key when it reads the next byte. */
+int tcp_server_protect(struct tcp_server *ch, unsigned directions, const struct channel_keys *keys)
+{
+	int err = 0;
+
+	if (ch->sock.phase != SOCK_OPEN)
+		return -ENOTCONN;
+	pthread_mutex_lock(&ch->lock);
+	if (directions & PROTECT_OUT)
+		err = list_empty(&ch->out.pieces) && !ch->sending
+			      ? tcp_seal_out_begin(&ch->seal_out, ch->sock.fd, &keys->server)
+			      : -EPROTO;
+	if (!err && directions & PROTECT_IN) {
+		ch->key_in = keys->client;
+		ch->protect_in = true;
+	}
+	pthread_mutex_unlock(&ch->lock);
+	if (!err && ch->seal_out.kind == TCP_SEAL_USER)
+		tell_no_kernel();
+	return err;
 }

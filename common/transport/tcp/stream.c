@@ -53,17 +53,6 @@ void tcp_out_advance(struct tcp_out *out, size_t bytes, struct list *done)
 	}
 }
 
-ssize_t tcp_out_send(int fd, struct iovec *iov, int niov)
-{
-	struct msghdr mh = {.msg_iov = iov, .msg_iovlen = (size_t)niov};
-	ssize_t n;
-
-	do
-		n = sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
-}
-
 /* ---- in -------------------------------------------------------------------------------------- */
 
 void tcp_in_payload(struct tcp_in *in, const struct iovec *iov, uint32_t niov, bool hold)
@@ -117,31 +106,19 @@ ssize_t tcp_in_copy(struct tcp_in *in, int fd)
 	return got;
 }
 
-ssize_t tcp_in_fill(struct tcp_in *in, int fd)
+ssize_t tcp_in_fill(struct tcp_in *in, struct tcp_seal_in *seal, int fd)
 {
 	struct iovec iov[TCP_IOV_MAX];
-	struct msghdr mh = {.msg_iov = iov};
-	size_t want = 0;
-	uint32_t n;
+	uint32_t n = gather(in, iov);
 	ssize_t got;
 
-	if (in->drained)
-		return 0;
-	n = gather(in, iov);
 	if (n == in->niov && !in->hold)
 		iov[n++] = (struct iovec){
 			.iov_base = in->header + in->header_got,
 			.iov_len = FRAME_BYTES - in->header_got,
 		};
-	mh.msg_iovlen = n;
-	for (uint32_t i = 0; i < n; i++)
-		want += iov[i].iov_len;
-	got = recvmsg(fd, &mh, MSG_DONTWAIT);
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (got == 0)
-		return -ECONNRESET;
-	in->drained = (size_t)got < want;
-	advance(in, (size_t)got);
+	got = tcp_seal_recv(seal, fd, iov, (int)n, &in->drained);
+	if (got > 0)
+		advance(in, (size_t)got);
 	return got;
 }

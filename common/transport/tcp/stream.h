@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "common/transport/sock/pool.h"
+#include "common/transport/tcp/seal.h"
 
 /* At most so many vectors go to one system call. */
 enum { TCP_IOV_MAX = 512 };
@@ -28,9 +29,6 @@ void tcp_out_init(struct tcp_out *out);
 int tcp_out_gather(const struct tcp_out *out, struct iovec *iov, int max);
 /* So many bytes are out: moves the finished pieces to done. */
 void tcp_out_advance(struct tcp_out *out, size_t bytes, struct list *done);
-/* Sends the gathered vectors with sendmsg: the bytes, or -errno. */
-ssize_t tcp_out_send(int fd, struct iovec *iov, int niov);
-
 /* A header, and before it the rest of the last header's payload. */
 struct tcp_in {
 	const struct iovec *iov;
@@ -55,9 +53,8 @@ static inline bool tcp_in_header_done(const struct tcp_in *in)
 	return in->header_got == FRAME_BYTES;
 }
 
-/* One read into payload and header. Bytes, 0: nothing there (no call is made when drained), or
- * -errno; -ECONNRESET: the end. */
-ssize_t tcp_in_fill(struct tcp_in *in, int fd);
+/* One read into payload and header, as tcp_seal_recv(). */
+ssize_t tcp_in_fill(struct tcp_in *in, struct tcp_seal_in *seal, int fd);
 /* One read into the payload alone, from any descriptor: bytes, or -errno. */
 ssize_t tcp_in_copy(struct tcp_in *in, int fd);
 

@@ -117,6 +117,18 @@ static void tcp_recv_done(struct channel *base, const void *data)
 		sock_channel_recv_done(base, data);
 }
 
+static int tcp_protect(struct channel *base, unsigned directions, const struct channel_keys *keys)
+{
+	if (base->server)
+		return tcp_server_protect(tcp_server_of(base), directions, keys);
+	return tcp_client_protect(tcp_client_of(base), directions, keys);
+}
+
+static bool tcp_worn(const struct channel *base)
+{
+	return tcp_client_worn(container_of(base, struct tcp_client, sock.base));
+}
+
 const struct transport_ops tcp_transport_ops = {
 	.kind = TRANSPORT_TCP,
 	.open = tcp_open,
@@ -148,4 +160,7 @@ const struct transport_ops tcp_transport_ops = {
 	.post = tcp_post,
 	.post_piped = tcp_post_piped,
 	.pipe = tcp_client_pipe,
+	.protect = tcp_protect,
+	.protection = CHANNEL_ALL,
+	.worn = tcp_worn,
 };

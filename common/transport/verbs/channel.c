@@ -47,7 +47,7 @@ static int build_kept(struct verbs_channel *ch)
 {
 	ch->nkept = receives_needed(ch);
 	ch->free_kept = calloc(ch->nkept, sizeof(*ch->free_kept));
-	ch->kept = malloc((size_t)ch->nkept * ch->base.transport->config.msg_bytes);
+	ch->kept = malloc((size_t)ch->nkept * verbs_slot_bytes(ch->base.transport));
 	if (!ch->free_kept || !ch->kept)
 		return -ENOMEM;
 	for (uint32_t i = ch->nkept; i-- > 0;)
@@ -86,7 +86,7 @@ static int build_messages(struct verbs_channel *ch)
 	if (err)
 		return err;
 	ch->nsend = config->nsend + verbs_send_slack(config);
-	len = (size_t)slot_count(ch) * config->msg_bytes;
+	len = (size_t)slot_count(ch) * verbs_slot_bytes(&t->base);
 	ch->free_slots = calloc(ch->nsend, sizeof(*ch->free_slots));
 	if (!ch->free_slots)
 		return -ENOMEM;
@@ -258,6 +258,8 @@ void verbs_channel_unbuild(struct verbs_channel *ch)
 
 void verbs_channel_free(struct verbs_channel *ch)
 {
+	sealed_out_fini(&ch->seal_out);
+	sealed_in_fini(&ch->seal_in);
 	verbs_evq_forget(ch);
 	verbs_channel_unbuild(ch);
 	if (ch->id)

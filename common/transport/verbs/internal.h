@@ -26,6 +26,8 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "common/auth/channel_keys.h"
+#include "common/auth/sealed.h"
 #include "common/base/list.h"
 #include "common/base/log.h"
 #include "common/transport/verbs/receives.h"
@@ -137,7 +139,7 @@ struct verbs_channel {
 	bool armed;
 	unsigned cq_events; /* seen, not acknowledged */
 
-	/* Messages: slots of base.transport->config.msg_bytes, first those for receiving. */
+	/* Messages: slots of verbs_slot_bytes(), first those for receiving. */
 	uint8_t *messages;
 	struct ibv_mr *messages_mr;
 	uint32_t nrecv, nsend; /* slots of either kind: more than the configuration's numbers */
@@ -161,6 +163,11 @@ struct verbs_channel {
 	uint32_t nworks, nreads, nbinds; /* in flight */
 	uint32_t max_works;
 
+	/* Messages are sealed; READs, WRITEs and byes are not. */
+	bool seals_out, seals_in;
+	struct sealed_out seal_out;
+	struct sealed_in seal_in;
+
 	/* Client: channel_post builds a chain here. */
 	struct ibv_send_wr *wrs;
 	struct ibv_sge *sges;
@@ -173,6 +180,12 @@ struct verbs_channel {
 static inline struct verbs_transport *verbs_transport(const struct transport *t)
 {
 	return container_of(t, struct verbs_transport, base);
+}
+
+/* A message of msg_bytes, and the seal around it; a multiple of a cache line. */
+static inline uint32_t verbs_slot_bytes(const struct transport *t)
+{
+	return (t->config.msg_bytes + SEALED_OVERHEAD + 63) & ~UINT32_C(63);
 }
 
 static inline struct verbs_evq *verbs_evq(const struct evq *q)
@@ -282,6 +295,8 @@ bool verbs_io_abort_next(struct verbs_channel *ch, int status, struct event *eve
 void *verbs_send_buffer(struct channel *base);
 void verbs_send_cancel(struct channel *base, void *buf);
 int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, uint32_t imm);
+bool verbs_worn(const struct channel *base);
+int verbs_protect(struct channel *base, unsigned directions, const struct channel_keys *keys);
 void verbs_recv_done(struct channel *base, const void *data);
 int verbs_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);

@@ -135,32 +135,32 @@ bool verbs_io_abort_next(struct verbs_channel *ch, int status, struct event *eve
 
 static uint8_t *slot_memory(const struct verbs_channel *ch, uint32_t slot)
 {
-	return ch->messages + (size_t)slot * ch->base.transport->config.msg_bytes;
+	return ch->messages + (size_t)slot * verbs_slot_bytes(ch->base.transport);
 }
 
 static uint32_t slot_of(const struct verbs_channel *ch, const void *data)
 {
 	size_t off = (size_t)((const uint8_t *)data - ch->messages);
 
-	return (uint32_t)(off / ch->base.transport->config.msg_bytes);
+	return (uint32_t)(off / verbs_slot_bytes(ch->base.transport));
 }
 
 static uint8_t *kept_memory(const struct verbs_channel *ch, uint32_t place)
 {
-	return ch->kept + (size_t)place * ch->base.transport->config.msg_bytes;
+	return ch->kept + (size_t)place * verbs_slot_bytes(ch->base.transport);
 }
 
 static uint32_t kept_of(const struct verbs_channel *ch, const void *data)
 {
 	size_t off = (size_t)((const uint8_t *)data - ch->kept);
 
-	return (uint32_t)(off / ch->base.transport->config.msg_bytes);
+	return (uint32_t)(off / verbs_slot_bytes(ch->base.transport));
 }
 
 int verbs_recv_post(struct verbs_channel *ch, uint32_t slot)
 {
 	if (rdma_post_recv(ch->id, (void *)(uintptr_t)(VERBS_RECV_FLAG | slot),
-		    slot_memory(ch, slot), ch->base.transport->config.msg_bytes, ch->messages_mr))
+		    slot_memory(ch, slot), verbs_slot_bytes(ch->base.transport), ch->messages_mr))
 		return -errno;
 	return 0;
 }
@@ -254,13 +254,48 @@ void verbs_send_cancel(struct channel *base, void *buf)
 	ch->free_slots[ch->nfree++] = slot_of(ch, buf);
 }
 
+/* The buffer has room for what is added. */
+static int seal_message(struct verbs_channel *ch, void *buf, uint32_t *len, const uint32_t *imm)
+{
+	int err;
+
+	if (!ch->seals_out)
+		return 0;
+	err = sealed_seal(&ch->seal_out, buf, *len, imm);
+	if (!err)
+		*len += SEALED_OVERHEAD;
+	return err;
+}
+
+int verbs_protect(struct channel *base, unsigned directions, const struct channel_keys *keys)
+{
+	struct verbs_channel *ch = verbs_channel(base);
+	int err = 0;
+
+	if (directions & PROTECT_OUT) {
+		err = sealed_out_init(&ch->seal_out, base->server ? &keys->server : &keys->client);
+		ch->seals_out = !err;
+	}
+	if (!err && directions & PROTECT_IN) {
+		err = sealed_in_init(&ch->seal_in, base->server ? &keys->client : &keys->server);
+		ch->seals_in = !err;
+	}
+	return err;
+}
+
+bool verbs_worn(const struct channel *base)
+{
+	const struct verbs_channel *ch = container_of(base, struct verbs_channel, base);
+
+	return (ch->seals_out && sealed_out_worn(&ch->seal_out)) ||
+	       (ch->seals_in && sealed_in_worn(&ch->seal_in));
+}
+
 int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, uint32_t imm)
 {
 	struct verbs_channel *ch = verbs_channel(base);
-	/* To some devices a length of 0 in an SGE means 2 GiB: then use no SGE. */
-	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = len, .lkey = ch->messages_mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)buf, .lkey = ch->messages_mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
-		.num_sge = len ? 1 : 0,
 		.opcode = flags & SEND_IMM ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
 		.imm_data = htobe32(imm)};
 	int err;
@@ -269,6 +304,15 @@ int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, ui
 		verbs_send_cancel(base, buf);
 		return -ENOTCONN;
 	}
+	err = seal_message(ch, buf, &len, flags & SEND_IMM ? &imm : NULL);
+	if (err) {
+		verbs_channel_fail(ch, err);
+		verbs_send_cancel(base, buf);
+		return err;
+	}
+	sge.length = len;
+	/* To some devices a length of 0 in an SGE means 2 GiB: then use no SGE. */
+	wr.num_sge = len ? 1 : 0;
 	wr.wr_id = sq_push(ch, SQ_MESSAGE, slot_of(ch, buf), false, &wr.send_flags);
 	if (len <= ch->max_inline)
 		wr.send_flags |= IBV_SEND_INLINE;
@@ -475,10 +519,32 @@ static void refuse_message(struct verbs_channel *ch, const char *what)
 	verbs_channel_fail(ch, -EPROTO);
 }
 
+/* Opens the event's message in place. False: the peer did not send it, or it came before; the
+ * message is given back. */
+static bool open_message(struct verbs_channel *ch, struct event *event)
+{
+	uint32_t len;
+	int err;
+
+	if (!ch->seals_in)
+		return true;
+	err = sealed_open(&ch->seal_in, (void *)event->data, event->len,
+		event->has_imm ? &event->imm : NULL, &len);
+	if (!err) {
+		event->len = len;
+		return true;
+	}
+	verbs_recv_done(&ch->base, event->data);
+	if (err != -EALREADY)
+		verbs_channel_fail(ch, err);
+	return false;
+}
+
 /* Returns the number of events, 0 or 1. */
 static int received(
 	struct verbs_channel *ch, const struct ibv_wc *wc, uint32_t slot, struct event *event)
 {
+	uint32_t max = ch->base.limits.msg_bytes + (ch->seals_in ? SEALED_OVERHEAD : 0);
 	const void *data;
 
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc->byte_len == 0 &&
@@ -488,7 +554,7 @@ static int received(
 		ch->peer_bye = true;
 		return 0;
 	}
-	if (wc->opcode != IBV_WC_RECV || wc->byte_len > ch->base.limits.msg_bytes) {
+	if (wc->opcode != IBV_WC_RECV || wc->byte_len > max) {
 		refuse_message(ch, "what is no message");
 		return 0;
 	}
@@ -505,7 +571,7 @@ static int received(
 		.has_imm = wc->wc_flags & IBV_WC_WITH_IMM,
 		.imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0,
 	};
-	return 1;
+	return open_message(ch, event);
 }
 
 /* A shared receive is posted again however it has ended. A channel that is being fenced gives no

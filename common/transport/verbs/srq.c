@@ -59,7 +59,7 @@ bool verbs_srq_usable(const struct verbs_transport *t)
 
 static uint8_t *slot_memory(const struct verbs_srq *s, uint32_t slot)
 {
-	return s->memory + (size_t)slot * s->transport->base.config.msg_bytes;
+	return s->memory + (size_t)slot * verbs_slot_bytes(&s->transport->base);
 }
 
 const void *verbs_srq_message(const struct verbs_srq *s, uint32_t slot)
@@ -86,7 +86,7 @@ static int post(struct verbs_srq *s, uint32_t slot)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)slot_memory(s, slot),
-		.length = s->transport->base.config.msg_bytes,
+		.length = verbs_slot_bytes(&s->transport->base),
 		.lkey = s->mrs[slot / SRQ_CHUNK]->lkey,
 	};
 	struct ibv_recv_wr wr = {.wr_id = VERBS_RECV_FLAG | slot, .sg_list = &sge, .num_sge = 1};
@@ -124,7 +124,7 @@ int verbs_srq_new(struct verbs_transport *t, struct verbs_srq **out)
 		return -ENOMEM;
 	s->transport = t;
 	max -= max % SRQ_CHUNK;
-	s->memory_len = (size_t)max * t->base.config.msg_bytes;
+	s->memory_len = (size_t)max * verbs_slot_bytes(&t->base);
 	s->memory = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (s->memory == MAP_FAILED) {
@@ -183,7 +183,7 @@ void verbs_srq_delete(struct verbs_srq *s)
 
 static int add_chunk(struct verbs_srq *s)
 {
-	size_t len = (size_t)SRQ_CHUNK * s->transport->base.config.msg_bytes;
+	size_t len = (size_t)SRQ_CHUNK * verbs_slot_bytes(&s->transport->base);
 	uint32_t chunk = s->books.n / SRQ_CHUNK;
 	int err = 0;
 

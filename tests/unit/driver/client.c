@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
+#include "common/auth/handshake.h"
 #include "common/transport/address.h"
 #include "common/base/clock.h"
 #include "common/base/util.h"
@@ -80,6 +81,7 @@ void client_connect(struct rpc_client *c)
 	assert_int_equal(channel_connect(c->q, &address, &c->channel), 0);
 	client_event(c, &event);
 	assert_int_equal(event.type, EV_OPEN);
+	c->proven = false;
 }
 
 void client_drop(struct rpc_client *c)
@@ -130,8 +132,11 @@ void client_receive(struct rpc_client *c, struct rpc_reply *rep)
 	struct event event;
 
 	client_event(c, &event);
-	while (is_expected_ring(c, &event)) {
-		channel_recv_done(c->channel, event.data);
+	for (;;) {
+		if (is_expected_ring(c, &event))
+			channel_recv_done(c->channel, event.data);
+		else if (event.channel == c->channel)
+			break;
 		client_event(c, &event);
 	}
 	assert_int_equal(event.type, EV_RECV);
@@ -166,6 +171,63 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
+/* Takes a flight, and sends ours. */
+static void send_flight(
+	struct rpc_client *c, struct handshake *h, uint8_t step, const struct rpc_tail *in)
+{
+	struct rpc_request req = {.op = RPC_AUTH, .slot = RPC_NO_SLOT};
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	size_t len;
+
+	assert_int_not_equal(handshake_step(h, in->data, in->len, flight, sizeof(flight), &len),
+		HANDSHAKE_REFUSED);
+	req.auth = (struct rpc_auth){step, {flight, (uint32_t)len}};
+	client_send(c, &req);
+}
+
+static int auth_answer(struct rpc_client *c, struct rpc_reply *rep)
+{
+	client_receive(c, rep);
+	assert_int_equal(rep->op, RPC_AUTH);
+	return rep->status;
+}
+
+/* The handshake's last flight, and the protection that follows. */
+static int prove_last(struct rpc_client *c, struct handshake *h, struct rpc_reply *rep)
+{
+	struct channel_keys keys;
+
+	send_flight(c, h, 2, &rep->auth.tail);
+	assert_int_equal(handshake_keys(h, channel_client_hello(c->channel),
+				 channel_server_hello(c->channel), c->server->kind, &keys),
+		0);
+	assert_int_equal(channel_protect(c->channel, PROTECT_IN, &keys), 0);
+	assert_int_equal(auth_answer(c, rep), 0);
+	assert_int_equal(channel_protect(c->channel, PROTECT_OUT, &keys), 0);
+	return 0;
+}
+
+int client_prove(struct rpc_client *c, const struct auth_key *key)
+{
+	struct handshake_context *context;
+	struct handshake *h;
+	struct rpc_reply rep;
+	char why[256];
+	int status;
+
+	if (handshake_context_new(HANDSHAKE_CLIENT, &context, why, sizeof(why)))
+		fail_msg("%s", why);
+	assert_int_equal(handshake_client_new(context, key, &h), 0);
+	send_flight(c, h, 1, &(struct rpc_tail){0});
+	status = auth_answer(c, &rep);
+	if (!status)
+		status = prove_last(c, h, &rep);
+	handshake_delete(h);
+	handshake_context_delete(context);
+	c->proven = !status;
+	return status;
+}
+
 int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
 	char text[RPC_TEXT_MAX + 1])
 {
@@ -173,6 +235,8 @@ int client_attach(struct rpc_client *c, const char *export, uint64_t session, ui
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
 	struct rpc_reply rep;
 
+	if (c->server->kind != TRANSPORT_SHM && !c->proven)
+		assert_int_equal(client_prove(c, &c->server->key), 0);
 	snprintf(name, sizeof(name), "client %s", (const char *)c->owner);
 	req.attach = (struct rpc_attach){
 		.instance = c->instance,

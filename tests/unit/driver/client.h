@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/auth/auth_key.h"
 #include "common/rpc/rpc.h"
 #include "common/transport/transport.h"
 
@@ -28,7 +29,9 @@ struct test_server {
 	char socket[128]; /* "shm:/...": for admins; over shm the same as `listen` */
 	char listen_too[128];
 	char export[64]; /* "default:64MiB" */
-	pid_t pid;       /* 0: not running */
+	struct auth_key key;
+	char key_file[96];
+	pid_t pid; /* 0: not running */
 	int notify_fd;
 	int port_fd, port_too_fd; /* reserve its ports; -1: none */
 };
@@ -70,6 +73,7 @@ struct rpc_client {
 	uint64_t instance;
 	uint16_t index, nchannels;
 	uint32_t flags;
+	bool proven; /* the server's key, on the present channel */
 	struct rpc_attach_reply attached;
 	uint64_t ended; /* field of ATTACH */
 	bool loses;     /* flag of BYE */
@@ -91,13 +95,16 @@ void client_wait_closed(struct rpc_client *c);
 /* Returns the next event of any of the queue's channels. */
 void client_event(struct rpc_client *c, struct event *event);
 
-/* Sends the bytes as they are. Receives the next message of any kind and decodes it; skips rings if
- * the client shares the export. */
+/* Sends the bytes as they are. Receives the channel's next message of any kind and decodes it;
+ * skips events of the queue's other channels, and rings if the client shares the export. */
 void client_send(struct rpc_client *c, const struct rpc_request *req);
 void client_send_bytes(struct rpc_client *c, const void *data, size_t len);
 void client_receive(struct rpc_client *c, struct rpc_reply *rep);
 
-/* ATTACH on the connected channel; returns the status, and the text if it was refused. */
+/* Proves a key on the connected channel. Returns the status of the reply that refuses it, or 0. */
+int client_prove(struct rpc_client *c, const struct auth_key *key);
+/* ATTACH on the connected channel; over tcp and verbs the server's key is proven first. Returns the
+ * status, and the text if it was refused. */
 int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
 	char text[RPC_TEXT_MAX + 1]);
 /* Returns the STATUS that the server gives an admin at its socket. */

@@ -11,8 +11,10 @@ extern enum transport_kind driver_kind;
 
 /* Acts as another client: attaches, writes a byte to standard output, and says BYE when standard
  * input ends. */
-int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags);
+int driver_hold(const char *listen, const char *key_file, const char *owner, uint64_t instance,
+	uint32_t flags);
 
+int driver_run_auth(void);
 int driver_run_data(void);
 int driver_run_holders(void);
 int driver_run_leases(void);

@@ -261,7 +261,8 @@ static void end__nobody_else_says_that_it_is_unmapped(void **state)
 	client_fini(&clients[0]);
 }
 
-static struct rpc_request attach_request(const char *owner, uint64_t ended)
+static struct rpc_request attach_request(
+	const char *owner, uint64_t ended, const uint8_t token[TOKEN_BYTES])
 {
 	struct rpc_request req = {.op = RPC_ATTACH,
 		.slot = RPC_NO_SLOT,
@@ -275,7 +276,7 @@ static struct rpc_request attach_request(const char *owner, uint64_t ended)
 
 	snprintf((char *)req.attach.owner, OWNER_BYTES, "%s", owner);
 	req.attach.store_id = clients[1].attached.store_id;
-	req.attach.token = clients[1].attached.token;
+	req.attach.token = token;
 	return req;
 }
 
@@ -295,9 +296,11 @@ static void end__by_word_is_not_twice_on_one_channel(void **state)
 	client_init(&clients[1], &server, "channel", 1);
 	client_connect(&clients[1]);
 	client_know_store(&clients[1]);
-	req = attach_request("another", 0);
+	if (driver_kind != TRANSPORT_SHM)
+		assert_int_equal(client_prove(&clients[1], &server.key), 0);
+	req = attach_request("another", 0, NULL);
 	client_send(&clients[1], &req);
-	req = attach_request("client 0", session);
+	req = attach_request("client 0", session, clients[0].attached.token);
 	client_send(&clients[1], &req);
 	client_receive(&clients[1], &first);
 	client_receive(&clients[1], &second);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/auth/auth_key_file.h"
 #include "tests/unit/driver/driver.h"
 
 extern char **environ;
@@ -34,21 +35,32 @@ static void take_file(struct rpc_client *c)
 	assert_int_equal(client_call(c, 0, &req, &rep), 0);
 }
 
-/* Writes to standard output when it has all it wants, and holds that until standard input ends. */
-int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags)
+/* Writes its session's token to standard output when it has all it wants, and holds that until
+ * standard input ends. */
+int driver_hold(const char *listen, const char *key_file, const char *owner, uint64_t instance,
+	uint32_t flags)
 {
 	static struct test_server server;
 	static struct rpc_client client;
-	char byte = 0;
+	struct transport_address address;
+	struct auth_key_file keys = {0};
+	char byte = 0, why[256];
 
 	snprintf(server.listen, sizeof(server.listen), "%s", listen);
+	server_address(&server, &address);
+	server.kind = address.kind;
+	if (auth_key_file_read(key_file, &keys, why, sizeof(why)))
+		fail_msg("%s", why);
+	server.key = keys.v[0];
+	auth_key_file_free(&keys);
 	client_init(&client, &server, owner, instance);
 	client.flags = flags;
 	client_begin(&client);
 	client_regions(&client);
 	if (flags & ATTACH_SHARED && !(flags & ATTACH_READ_ONLY))
 		take_file(&client);
-	if (write(STDOUT_FILENO, &byte, 1) != 1 || read(STDIN_FILENO, &byte, 1) != 0)
+	if (write(STDOUT_FILENO, client.attached.token, TOKEN_BYTES) != TOKEN_BYTES ||
+		read(STDIN_FILENO, &byte, 1) != 0)
 		return 1;
 	client_bye(&client);
 	client_fini(&client);
@@ -62,11 +74,10 @@ void holder_start(struct holder *h, const struct test_server *server, const char
 	unsigned instance, uint32_t flags)
 {
 	char number[16], flags_text[16];
-	const char *const argv[] = {
-		"/proc/self/exe", "hold", server->listen, owner, number, flags_text, NULL};
+	const char *const argv[] = {"/proc/self/exe", "hold", server->listen, server->key_file,
+		owner, number, flags_text, NULL};
 	posix_spawn_file_actions_t actions;
 	int ready[2], go[2];
-	char byte = 0;
 
 	snprintf(number, sizeof(number), "%u", instance);
 	snprintf(flags_text, sizeof(flags_text), "%u", flags);
@@ -80,7 +91,7 @@ void holder_start(struct holder *h, const struct test_server *server, const char
 	posix_spawn_file_actions_destroy(&actions);
 	close(ready[1]);
 	close(go[0]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(read(ready[0], h->token, TOKEN_BYTES), TOKEN_BYTES);
 	close(ready[0]);
 	h->go = go[1];
 }

@@ -7,7 +7,8 @@
 
 struct holder {
 	pid_t pid;
-	int go; /* closing it lets the holder say BYE and end */
+	int go;                     /* closing it lets the holder say BYE and end */
+	uint8_t token[TOKEN_BYTES]; /* of its session */
 };
 
 /* A holder with ATTACH_SHARED that may write makes this file. It has the file open with an

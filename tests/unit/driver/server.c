@@ -85,6 +85,16 @@ static void write_config(const struct test_server *s, unsigned lease_time, unsig
 	fclose(f);
 }
 
+static void write_key(struct test_server *s)
+{
+	autoclose int fd = open(s->key_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	char why[128];
+
+	assert_true(fd >= 0);
+	assert_int_equal(auth_key_generate("test", &s->key, why, sizeof(why)), 0);
+	assert_int_equal(auth_key_write(&s->key, fd), 0);
+}
+
 void server_init_timed(
 	struct test_server *s, enum transport_kind kind, unsigned lease_time, unsigned peer_timeout)
 {
@@ -94,6 +104,8 @@ void server_init_timed(
 	snprintf(s->memory, sizeof(s->memory), "%s/memory", s->dir);
 	snprintf(s->config, sizeof(s->config), "%s/server.conf", s->dir);
 	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);
+	snprintf(s->key_file, sizeof(s->key_file), "%s/test.key", s->dir);
+	write_key(s);
 	write_config(s, lease_time, peer_timeout);
 	choose_listen(s);
 	open_notify(s);
@@ -146,10 +158,10 @@ static const char *program(void)
 
 static pid_t spawn(const struct test_server *s, const char *export)
 {
-	const char *argv[] = {program(), "-c", s->config, "--memory-dir", s->memory, "--export",
-		export, "--listen", s->listen, NULL, NULL, NULL, NULL, NULL};
+	const char *argv[16] = {program(), "-c", s->config, "--memory-dir", s->memory, "--export",
+		export, "--listen", s->listen, "--key", s->key_file};
 	posix_spawn_file_actions_t actions;
-	unsigned n = 9;
+	unsigned n = 11;
 	pid_t pid;
 
 	if (s->kind != TRANSPORT_SHM) {

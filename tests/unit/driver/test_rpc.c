@@ -28,6 +28,7 @@ static const struct group {
 	const char *name;
 	int (*run)(void);
 } groups[] = {
+	{"auth", driver_run_auth},
 	{"mutations", driver_run_mutations},
 	{"sessions", driver_run_sessions},
 	{"silence", driver_run_silence},
@@ -75,9 +76,9 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	log_init("test_rpc_driver", LOG_LEVEL_WARNING);
-	if (argc == 6 && strcmp(argv[1], "hold") == 0)
-		return driver_hold(argv[2], argv[3], strtoull(argv[4], NULL, 10),
-			(uint32_t)strtoul(argv[5], NULL, 10));
+	if (argc == 7 && strcmp(argv[1], "hold") == 0)
+		return driver_hold(argv[2], argv[3], argv[4], strtoull(argv[5], NULL, 10),
+			(uint32_t)strtoul(argv[6], NULL, 10));
 
 	if (kind < 0 || !are_groups(argv + 2, argc - 2)) {
 		fprintf(stderr, "usage: test_rpc_driver shm|tcp|verbs [GROUP]...\n");

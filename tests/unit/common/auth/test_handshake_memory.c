@@ -14,6 +14,7 @@ static struct {
 	uint8_t secret[CHANNEL_KEY_BYTES];
 	bool is_watched;    /* whether freed blocks are searched for the secret */
 	unsigned nleftover; /* so many had it */
+	long nuntil;        /* so many allocations until one fails; 0: none does */
 } memory;
 
 static void *count(void *block)
@@ -25,6 +26,8 @@ static void *count(void *block)
 
 static void *counted_malloc(size_t size, const char *file, int line)
 {
+	if (memory.nuntil && --memory.nuntil == 0)
+		return NULL;
 	return size ? count(malloc(size)) : NULL;
 }
 
@@ -174,6 +177,54 @@ static void handshake__many_leak_nothing(void **state)
 	}
 }
 
+/* All steps of both ends, up to one that is refused. */
+static bool all_steps_done(const struct ends *e)
+{
+	struct flight flights[2] = {{.len = 0}};
+	enum handshake_state state = HANDSHAKE_MORE;
+
+	for (int i = 0; i < 4 && state != HANDSHAKE_REFUSED; i++)
+		state = handshake_step(i % 2 ? e->server : e->client, flights[i % 2].bytes,
+			flights[i % 2].len, flights[!(i % 2)].bytes, HANDSHAKE_FLIGHT_MAX,
+			&flights[!(i % 2)].len);
+	return state == HANDSHAKE_DONE;
+}
+
+static void expect_equal_keys(const struct ends *e)
+{
+	static const uint8_t hello[HANDSHAKE_HELLO_BYTES];
+	struct channel_keys at_client, at_server;
+
+	if (handshake_keys(e->client, hello, hello, 0, &at_client) == 0 &&
+		handshake_keys(e->server, hello, hello, 0, &at_server) == 0)
+		assert_memory_equal(&at_client, &at_server, sizeof(at_client));
+}
+
+/* Each allocation of a handshake fails once. It is refused then, or does without the memory. */
+static void handshake__memory_runs_out(void **state)
+{
+	bool has_failed = true;
+	size_t before;
+
+	warm_up();
+	before = memory.bytes;
+	for (long n = 1; has_failed; n++) {
+		struct ends e = {0};
+
+		memory.nuntil = n;
+		if (handshake_client_new(client_context, &keys[0], &e.client) == 0 &&
+			handshake_server_new(server_context, find_key, (void *)keys, &e.server) ==
+				0 &&
+			all_steps_done(&e))
+			expect_equal_keys(&e);
+		has_failed = memory.nuntil == 0;
+		memory.nuntil = 0;
+		delete_ends(&e);
+	}
+	/* OpenSSL keeps the room for the texts of its errors. */
+	assert_true(memory.bytes <= before + 1024);
+}
+
 static void watch(const uint8_t secret[CHANNEL_KEY_BYTES])
 {
 	memcpy(memory.secret, secret, sizeof(memory.secret));
@@ -235,6 +286,7 @@ int main(void)
 		cmocka_unit_test(handshake__memory_of_a_refused_one),
 		cmocka_unit_test(handshake__memory_is_not_what_a_peer_claims),
 		cmocka_unit_test(handshake__many_leak_nothing),
+		cmocka_unit_test(handshake__memory_runs_out),
 		cmocka_unit_test(handshake__no_secret_in_freed_memory),
 		cmocka_unit_test(handshake__search_finds_a_secret),
 	};

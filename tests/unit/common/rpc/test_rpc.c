@@ -212,6 +212,7 @@ static struct rpc_request request_of(unsigned op)
 		q.quota = (struct rpc_quota){QUOTA_GROUP, UINT32_MAX, 4096, true};
 		break;
 	case RPC_STATFS:
+	case RPC_RELOAD:
 	case RPC_OP_MAX:
 		break;
 	}
@@ -332,6 +333,7 @@ static struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_BYE:
 	case RPC_CANCEL:
+	case RPC_RELOAD:
 	case RPC_RETURN:
 	case RPC_STAGE:
 	case RPC_FROZEN:

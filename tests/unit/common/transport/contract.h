@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "common/auth/channel_keys.h"
 #include "common/transport/transport.h"
 #include "common/base/util.h"
 
@@ -29,6 +30,8 @@ enum { REGION_BYTES = 8 << 20, BUFFER_BYTES = 16 << 20 };
 extern enum transport_kind contract_kind;
 /* Applies to transports opened from now on; MSG_BYTES at first. */
 extern uint32_t contract_msg_bytes;
+/* Channels that setup_channel() makes from now on are protected. */
+extern bool contract_protected;
 
 /* ---- the peer process ------------------------------------------------------------------------ */
 
@@ -58,6 +61,7 @@ enum ask_op {
 	ASK_HOLD,    /* keep the message until PEER_RELEASE, then echo it */
 	ASK_HANG_UP, /* disconnect */
 	ASK_NALLOCS, /* value: allocations in the peer so far */
+	ASK_PROTECT, /* protect the channel by contract_keys(value), and send the message back */
 };
 
 struct ask {
@@ -133,6 +137,13 @@ void expect_silence(struct evq *q, int ms);
 struct channel *connect_channel(struct fixture *f);
 /* Waits for the keys that a server peer sends, and sets them. */
 void take_keys(struct fixture *f, struct channel *ch, struct region_key keys[NREGIONS]);
+/* The keys of a number, the same in both processes. */
+struct channel_keys contract_keys(uint64_t number);
+/* Asks the server peer to protect the channel by the keys of a number, and protects what comes in
+ * by those of another one. The answer is on its way then. */
+void begin_protection(struct channel *ch, uint64_t server_number, uint64_t number);
+/* The same, by the keys of one number, and takes the answer. Both directions are protected. */
+void protect_channel(struct fixture *f, struct channel *ch);
 /* For server fixtures: waits for a peer's channel, and publishes the regions to it. */
 struct channel *accept_channel(struct fixture *f);
 void publish_all(struct channel *ch, struct region *const regions[NREGIONS]);
@@ -170,8 +181,9 @@ struct cases {
 
 enum { ALL_KINDS = 7, SOCKET_KINDS = 1 << TRANSPORT_TCP | 1 << TRANSPORT_SHM };
 
-extern const struct cases connect_cases, message_cases, io_cases, refusal_cases, end_cases,
-	socket_cases, pipe_cases, tcp_pipe_cases, shm_cases, verbs_cases, srq_cases;
+extern const struct cases protect_cases, protect_network_cases, protect_tcp_cases, connect_cases,
+	message_cases, io_cases, refusal_cases, end_cases, socket_cases, pipe_cases, tcp_pipe_cases,
+	shm_cases, verbs_cases, srq_cases;
 
 #define CHANNEL_CASE(test) cmocka_unit_test_setup_teardown(test, setup_channel, teardown)
 #define CLIENT_CASE(test)  cmocka_unit_test_setup_teardown(test, setup_client, teardown)

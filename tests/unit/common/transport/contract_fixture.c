@@ -13,6 +13,7 @@
 
 enum transport_kind contract_kind;
 uint32_t contract_msg_bytes = MSG_BYTES;
+bool contract_protected;
 
 struct transport_config contract_config(void)
 {
@@ -211,6 +212,8 @@ int setup_channel(void **state)
 	fixture_buffer(f);
 	f->ch = connect_channel(f);
 	take_keys(f, f->ch, f->keys);
+	if (contract_protected)
+		protect_channel(f, f->ch);
 	*state = f;
 	return 0;
 }
@@ -275,6 +278,23 @@ void take_keys(struct fixture *f, struct channel *ch, struct region_key keys[NRE
 	channel_recv_done(ch, event.data);
 	for (uint32_t i = 0; i < NREGIONS; i++)
 		assert_int_equal(channel_set_key(ch, i, &keys[i]), 0);
+}
+
+void begin_protection(struct channel *ch, uint64_t server_number, uint64_t number)
+{
+	struct channel_keys keys = contract_keys(number);
+
+	send_ask(ch, (struct ask){.op = ASK_PROTECT, .value = server_number});
+	assert_int_equal(channel_protect(ch, PROTECT_IN, &keys), 0);
+}
+
+void protect_channel(struct fixture *f, struct channel *ch)
+{
+	struct channel_keys keys = contract_keys(7);
+
+	begin_protection(ch, 7, 7);
+	assert_int_equal(expect_ask(f->q).op, ASK_PROTECT);
+	assert_int_equal(channel_protect(ch, PROTECT_OUT, &keys), 0);
 }
 
 void publish_all(struct channel *ch, struct region *const regions[NREGIONS])

@@ -228,6 +228,7 @@ static void server_flood(struct channel *ch, struct ask ask)
 static void server_message(struct self *self, const struct event *event)
 {
 	struct ask ask = {.op = ASK_ECHO};
+	struct channel_keys keys;
 
 	if (event->len >= sizeof(ask))
 		memcpy(&ask, event->data, sizeof(ask));
@@ -249,6 +250,12 @@ static void server_message(struct self *self, const struct event *event)
 		break;
 	case ASK_NALLOCS:
 		ask.value = (uint64_t)nallocs();
+		server_answer(event->channel, ask);
+		break;
+	case ASK_PROTECT:
+		keys = contract_keys(ask.value);
+		must(!channel_protect(event->channel, PROTECT_IN | PROTECT_OUT, &keys),
+			"channel_protect");
 		server_answer(event->channel, ask);
 		break;
 	default:

@@ -23,6 +23,17 @@ static const struct cases *const all_cases[] = {
 	&shm_cases,
 	&verbs_cases,
 	&srq_cases,
+	&protect_cases,
+	&protect_network_cases,
+	&protect_tcp_cases,
+};
+
+/* Once more, over channels that are protected. */
+static const struct cases *const protected_cases[] = {
+	&message_cases,
+	&io_cases,
+	&pipe_cases,
+	&end_cases,
 };
 
 static int parse_kind(const char *text)
@@ -36,21 +47,31 @@ static int parse_kind(const char *text)
 	return -EINVAL;
 }
 
-static int run_cases(void)
+static int run_some(const struct cases *const *some, size_t n)
 {
 	char name[64];
 	int failed = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(all_cases); i++) {
-		const struct cases *cases = all_cases[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct cases *cases = some[i];
 
 		if (!(cases->kinds & 1U << contract_kind))
 			continue;
-		snprintf(name, sizeof(name), "%s over %s", cases->name,
-			transport_kind_name(contract_kind));
+		snprintf(name, sizeof(name), "%s over %s%s", cases->name,
+			contract_protected ? "protected " : "", transport_kind_name(contract_kind));
 		failed += _cmocka_run_group_tests(name, cases->tests, cases->ntests, NULL, NULL);
 	}
 	return failed;
+}
+
+static int run_cases(void)
+{
+	int failed = run_some(all_cases, ARRAY_SIZE(all_cases));
+
+	if (contract_kind == TRANSPORT_SHM)
+		return failed;
+	contract_protected = true;
+	return failed + run_some(protected_cases, ARRAY_SIZE(protected_cases));
 }
 
 int main(int argc, char **argv)

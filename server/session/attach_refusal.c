@@ -1,0 +1,70 @@
+/* attach_refusal.c - see attach_refusal.h. */
+#include "server/session/attach_refusal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "server/session/session.h"
+
+/* Names the mount option that keeps the two apart: one asks for the export alone, or they differ in
+ * their use. */
+static const char *why_alone(const struct client_request *req, const struct client_session *holder)
+{
+	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
+
+	if (had & ATTACH_EXCLUSIVE)
+		return ", for itself alone (cache=exclusive); unmount it there";
+	if (wanted & ATTACH_EXCLUSIVE)
+		return "; cache=exclusive needs an export that no other mount uses";
+	if (had & wanted & ATTACH_SHARED)
+		return "";
+	if (had & ATTACH_SHARED)
+		return wanted & ATTACH_READ_ONLY ? ", with -o share; mount it with -o ro,share, too"
+						 : ", with -o share; mount it with -o share, too";
+	if (wanted & ATTACH_SHARED)
+		return ", without -o share; mount it everywhere with -o share";
+	if (had & ATTACH_READ_ONLY)
+		return ", read-only; a mount that writes needs it alone, or -o share on all";
+	if (wanted & ATTACH_READ_ONLY)
+		return ", for writing; unmount it there, or mount both with -o ro, or both with "
+		       "-o share";
+	if (holder->ending) /* by the server; this client's former one, for example */
+		return "";
+	return "; unmount it there, or mount both with -o share";
+}
+
+/* The holder's connection. A client names its process, by which shm knows its peers. */
+static void describe_way(const struct client_session *holder, char *text, size_t len)
+{
+	int64_t left_ms = client_session_expires_in_ms(holder);
+	const struct channel *ch;
+	char pid[32];
+
+	if (list_empty(&holder->conns) && left_ms > 0) {
+		snprintf(text, len, "which has no connection now, and has to make room in %lld s",
+			(long long)(left_ms + 999) / 1000);
+		return;
+	}
+	if (list_empty(&holder->conns)) {
+		snprintf(text, len, "which has no connection now");
+		return;
+	}
+	ch = list_entry(holder->conns.next, struct conn, link)->channel;
+	snprintf(pid, sizeof(pid), "(pid %d)", channel_peer_pid(ch));
+	if (strstr(holder->stored.client, pid))
+		snprintf(text, len, "over shm");
+	else
+		snprintf(text, len, "over %s", channel_peer(ch));
+}
+
+void attach_refuse_busy(struct client_request *req, const struct client_session *holder, unsigned n)
+{
+	char others[32] = "", where[160];
+
+	if (n > 1)
+		snprintf(others, sizeof(others), " and %u more", n - 1);
+	describe_way(holder, where, sizeof(where));
+	client_request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s",
+		holder->export->name, holder->stored.client, list_empty(&holder->conns) ? "," : "",
+		where, others, why_alone(req, holder));
+}

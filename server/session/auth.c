@@ -1,0 +1,124 @@
+/* auth.c - see auth.h. */
+#include "server/session/auth.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "server/access/authenticator.h"
+
+static_assert(RPC_AUTH_FLIGHT_MAX == (int)HANDSHAKE_FLIGHT_MAX, "a flight is one message");
+
+bool auth_is_proving(const struct conn *c)
+{
+	return c->attempt;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Why the peer may not send this AUTH now; NULL: it may. */
+static const char *out_of_turn(const struct conn *c, uint8_t step)
+{
+	if (c->session)
+		return "a key that is proven after it has attached";
+	if (c->has_proof)
+		return "a second key";
+	if (c->attempt && attempt_is_posted(c->attempt))
+		return "a flight of the handshake before the last one was answered";
+	if (step != (c->attempt ? 2 : 1))
+		return "a flight of the handshake that is not due";
+	return NULL;
+}
+
+void auth_request(struct client_request *req)
+{
+	const struct rpc_auth *auth = &req->rpc.auth;
+	struct conn *c = req->conn;
+	const char *breach = out_of_turn(c, auth->step);
+	struct attempt_channel channel = {
+		.client_hello = channel_client_hello(c->channel),
+		.server_hello = channel_server_hello(c->channel),
+		.kind = (uint8_t)transport_kind_of(c->port->transport),
+	};
+	int err = 0;
+
+	if (breach) {
+		conn_breach(c, breach);
+		return;
+	}
+	if (!c->attempt)
+		err = attempt_new(c->server->authenticator, &channel, c, &c->attempt);
+	if (err)
+		conn_breach(c, "no memory for its handshake");
+	else
+		attempt_post(c->attempt, auth->tail.data, auth->tail.len);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static struct client_request *find_control(struct conn *c, unsigned op)
+{
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		if (c->controls[i].msg && c->controls[i].rpc.op == op)
+			return &c->controls[i];
+	return NULL;
+}
+
+static void forget_attempt(struct conn *c)
+{
+	attempt_delete(c->attempt);
+	c->attempt = NULL;
+}
+
+static void proven(struct conn *c, struct client_request *req)
+{
+	int err = channel_protect(c->channel, PROTECT_IN | PROTECT_OUT, attempt_keys(c->attempt));
+
+	if (err) {
+		conn_breach(c, err == -EPROTO ? "bytes behind its handshake that are not protected"
+					      : errno_text(err));
+		return;
+	}
+	c->proof = *attempt_proof(c->attempt);
+	c->has_proof = true;
+	forget_attempt(c);
+	client_request_answer(req, &(struct rpc_reply){0});
+}
+
+static void refused(struct conn *c, struct client_request *req)
+{
+	client_request_deny(req, -EACCES, attempt_refusal(c->attempt), "not accepted");
+	forget_attempt(c);
+	/* The answer still goes out. */
+	conn_disconnect(c);
+}
+
+static void step_ended(struct conn *c)
+{
+	struct client_request *req = find_control(c, RPC_AUTH);
+	struct rpc_reply rep = {0};
+	size_t len;
+
+	switch (attempt_state(c->attempt)) {
+	case HANDSHAKE_MORE:
+		rep.auth.tail.data = attempt_flight(c->attempt, &len);
+		rep.auth.tail.len = (uint32_t)len;
+		client_request_answer(req, &rep);
+		break;
+	case HANDSHAKE_DONE:
+		proven(c, req);
+		break;
+	case HANDSHAKE_REFUSED:
+		refused(c, req);
+		break;
+	}
+}
+
+void auth_event(struct server *s)
+{
+	struct attempt *at;
+
+	authenticator_clear(s->authenticator);
+	while ((at = authenticator_take(s->authenticator)))
+		step_ended(attempt_user(at));
+}

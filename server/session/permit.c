@@ -1,0 +1,80 @@
+/* permit.c - see permit.h. */
+#include "server/session/permit.h"
+
+#include <stdio.h>
+
+#include "common/base/log.h"
+#include "server/session/client_session.h"
+
+/* The places that struct access_peer points to. */
+struct permit_peer {
+	struct access_peer peer;
+	struct sockaddr_storage address;
+	uid_t uid;
+};
+
+static void describe_peer(const struct conn *c, struct permit_peer *p)
+{
+	p->peer = (struct access_peer){
+		.kind = transport_kind_of(c->port->transport),
+		.proof = c->has_proof ? &c->proof : NULL,
+	};
+	if (channel_peer_address(c->channel, &p->address))
+		p->peer.address = (const struct sockaddr *)&p->address;
+	if (channel_peer_uid(c->channel, &p->uid))
+		p->peer.uid = &p->uid;
+}
+
+static enum access_level level_of(uint32_t attach_flags)
+{
+	return attach_flags & ATTACH_READ_ONLY ? ACCESS_READ_ONLY : ACCESS_READ_WRITE;
+}
+
+bool permit_attach(struct client_request *req, struct access_decision *decision)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct access_wish wish = {a->export_name.s, a->export_name.len, level_of(a->flags)};
+	struct conn *c = req->conn;
+	struct access_table *table = access_current_get(&c->server->access);
+	struct permit_peer p;
+	int err;
+
+	describe_peer(c, &p);
+	err = access_decide(table, &p.peer, &wish, decision);
+	access_table_put(table);
+	if (err)
+		client_request_deny(req, err, decision->log, decision->answer);
+	return !err;
+}
+
+static bool may_stay(const struct access_table *table, const struct conn *c, char *why, size_t len)
+{
+	const struct client_session *session = c->session;
+	struct access_wish wish = {
+		.export_name = session->export->name,
+		.len = strlen(session->export->name),
+		.level = level_of(session->stored.flags),
+	};
+	struct permit_peer p;
+
+	describe_peer(c, &p);
+	return access_still(table, &p.peer, &wish, session->stored.holder, why, len);
+}
+
+unsigned permit_judge(struct server *s)
+{
+	struct access_table *table = access_current_get(&s->access);
+	char why[384];
+	unsigned n = 0;
+
+	list_for_each_safe (pos, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, all);
+
+		if (!c->session || c->state != CONN_OPEN || may_stay(table, c, why, sizeof(why)))
+			continue;
+		conn_breach(c, why);
+		n++;
+	}
+	access_table_put(table);
+	return n;
+}

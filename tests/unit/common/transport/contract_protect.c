@@ -1,0 +1,104 @@
+/* contract_protect.c - channels that are protected: what is not the peer's ends them. */
+#include "tests/unit/common/transport/contract.h"
+
+#include <string.h>
+
+struct channel_keys contract_keys(uint64_t number)
+{
+	struct channel_keys keys;
+
+	memset(&keys.client, (int)(2 * number), sizeof(keys.client));
+	memset(&keys.server, (int)(2 * number + 1), sizeof(keys.server));
+	return keys;
+}
+
+static void protect__says_what_it_protects(void **state)
+{
+	static const enum channel_protection most[] = {
+		[TRANSPORT_VERBS] = CHANNEL_MESSAGES,
+		[TRANSPORT_TCP] = CHANNEL_ALL,
+		[TRANSPORT_SHM] = CHANNEL_LOCAL,
+	};
+	struct fixture *f = *state;
+
+	assert_int_equal(channel_protection(f->ch),
+		contract_kind == TRANSPORT_SHM ? CHANNEL_LOCAL : CHANNEL_PLAIN);
+	protect_channel(f, f->ch);
+	assert_int_equal(channel_protection(f->ch), most[contract_kind]);
+}
+
+/* The server's answer is by other keys than ours: it comes from somebody else. */
+static void protect__other_keys__nothing_comes_in(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_protection(f->ch, 1, 2);
+	expect_event(f->q, EV_CLOSED, -EBADMSG);
+	assert_int_equal(channel_protection(f->ch), CHANNEL_PLAIN);
+}
+
+static void protect__other_keys__nothing_goes_out(void **state)
+{
+	struct fixture *f = *state;
+	struct channel_keys keys = contract_keys(2);
+
+	begin_protection(f->ch, 1, 1);
+	expect_ask(f->q);
+	assert_int_equal(channel_protect(f->ch, PROTECT_OUT, &keys), 0);
+	send_message(f->ch, "a message", 9, 0, 0);
+	assert_int_equal(peer_expect(&f->peer, PEER_CLOSED).status, -EBADMSG);
+	assert_int_equal(next_event(f->q).type, EV_CLOSED);
+}
+
+/* Who has come between can't go on in the place of the client. */
+static void protect__plain_message__ends_the_channel(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_note closed;
+
+	begin_protection(f->ch, 1, 1);
+	expect_ask(f->q);
+	send_message(f->ch, "a message that is long enough to be a record of some kind", 57, 0, 0);
+	closed = peer_expect(&f->peer, PEER_CLOSED);
+	assert_int_equal(closed.status, -EBADMSG);
+	assert_int_equal(next_event(f->q).type, EV_CLOSED);
+}
+
+/* tcp: a WRITE by other keys never reaches the region. */
+static void protect__other_keys__no_byte_is_written(void **state)
+{
+	struct fixture *f = *state;
+	struct channel_keys keys = contract_keys(2);
+
+	memset(f->buf, 'x', 1 << 20);
+	memset(f->memory[0].addr, 'a', 1 << 20);
+	begin_protection(f->ch, 1, 1);
+	expect_ask(f->q);
+	assert_int_equal(channel_protect(f->ch, PROTECT_OUT, &keys), 0);
+	assert_int_equal(post_one(f, IO_WRITE, 0, 1 << 20, 0, 0, f), 0);
+	assert_int_equal(peer_expect(&f->peer, PEER_CLOSED).status, -EBADMSG);
+	for (size_t i = 0; i < 1 << 20; i++)
+		assert_int_equal(f->memory[0].addr[i], 'a');
+}
+
+static const struct CMUnitTest tests[] = {
+	CHANNEL_CASE(protect__says_what_it_protects),
+};
+
+static const struct CMUnitTest network_tests[] = {
+	CHANNEL_CASE(protect__other_keys__nothing_comes_in),
+	CHANNEL_CASE(protect__other_keys__nothing_goes_out),
+	CHANNEL_CASE(protect__plain_message__ends_the_channel),
+};
+
+static const struct CMUnitTest tcp_tests[] = {
+	CHANNEL_CASE(protect__other_keys__no_byte_is_written),
+};
+
+enum { NETWORK_KINDS = 1 << TRANSPORT_TCP | 1 << TRANSPORT_VERBS };
+
+const struct cases protect_cases = {"protect", tests, ARRAY_SIZE(tests), ALL_KINDS};
+const struct cases protect_network_cases = {
+	"protect", network_tests, ARRAY_SIZE(network_tests), NETWORK_KINDS};
+const struct cases protect_tcp_cases = {
+	"protect", tcp_tests, ARRAY_SIZE(tcp_tests), 1 << TRANSPORT_TCP};

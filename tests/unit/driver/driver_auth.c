@@ -1,0 +1,388 @@
+/* driver_auth.c - who gets in: keys, their handshake by messages, tokens of sessions. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/auth/handshake.h"
+#include "common/base/util.h"
+#include "tests/unit/driver/client.h"
+#include "tests/unit/driver/driver.h"
+
+static struct test_server server;
+static struct rpc_client client, other;
+static struct handshake_context *context;
+static char text[RPC_TEXT_MAX + 1];
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static struct rpc_request attach_request(const struct rpc_client *c)
+{
+	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
+
+	req.attach = (struct rpc_attach){
+		.instance = 1, .nchannels = 1, .export_name = str("default"), .client = str("raw")};
+	memcpy(req.attach.owner, c->owner, OWNER_BYTES);
+	return req;
+}
+
+static void send_flight(struct rpc_client *c, uint8_t step, const void *flight, size_t len)
+{
+	struct rpc_request req = {.op = RPC_AUTH, .slot = RPC_NO_SLOT};
+
+	req.auth = (struct rpc_auth){step, {flight, (uint32_t)len}};
+	client_send(c, &req);
+}
+
+static struct handshake *new_handshake(const struct auth_key *key)
+{
+	struct handshake *h;
+
+	assert_int_equal(handshake_client_new(context, key, &h), 0);
+	return h;
+}
+
+/* The first flight of a handshake with that key. */
+static struct handshake *begin_handshake(const struct auth_key *key, uint8_t *flight, size_t *len)
+{
+	struct handshake *h = new_handshake(key);
+
+	assert_int_equal(
+		handshake_step(h, NULL, 0, flight, HANDSHAKE_FLIGHT_MAX, len), HANDSHAKE_MORE);
+	return h;
+}
+
+/* The one answer to all that is refused, and the channel's end. */
+static void expect_refusal(struct rpc_client *c)
+{
+	struct rpc_reply rep;
+
+	client_receive(c, &rep);
+	assert_int_equal(rep.op, RPC_AUTH);
+	assert_int_equal(rep.status, -EACCES);
+	assert_int_equal(rep.text.len, strlen("not accepted"));
+	assert_memory_equal(rep.text.s, "not accepted", rep.text.len);
+	client_wait_closed(c);
+}
+
+/* Whoever was refused: nobody else has noticed. */
+static void expect_others_work(void)
+{
+	client_connect(&other);
+	assert_int_equal(client_attach(&other, "default", 0, 0, text), 0);
+	client_bye(&other);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void attach__with_the_key(void **state)
+{
+	client_connect(&client);
+	assert_int_equal(client_prove(&client, &server.key), 0);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+	assert_true(server_logged(&server, server.key.id));
+	assert_true(server_logged(&server, "session 1 of "));
+}
+
+static void attach__without_a_key__is_refused_with_the_remedies(void **state)
+{
+	struct rpc_request req = attach_request(&client);
+	struct rpc_reply rep;
+
+	client_connect(&client);
+	client_send(&client, &req);
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, -EACCES);
+	assert_non_null(memmem(rep.text.s, rep.text.len, "key=FILE", 8));
+	assert_non_null(memmem(rep.text.s, rep.text.len, "rmemfsctl keygen", 16));
+	assert_true(server_logged(&server, "it has no key, and export 'default' lets nobody in"));
+	/* The channel is there, and may still prove a key. */
+	assert_int_equal(client_prove(&client, &server.key), 0);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+}
+
+static void prove__key_of_other_bytes__is_refused(void **state)
+{
+	struct auth_key wrong = server.key;
+
+	wrong.secret[31] ^= 1;
+	client_connect(&client);
+	assert_int_equal(client_prove(&client, &wrong), -EACCES);
+	client_wait_closed(&client);
+	assert_true(server_logged(&server, "has other bytes than ours"));
+	expect_others_work();
+}
+
+static void prove__unknown_id__is_refused_alike(void **state)
+{
+	struct auth_key unknown = server.key;
+	struct handshake *h;
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	size_t len;
+
+	unknown.id[0] = 'z';
+	client_connect(&client);
+	h = begin_handshake(&unknown, flight, &len);
+	send_flight(&client, 1, flight, len);
+	expect_refusal(&client);
+	handshake_delete(h);
+	assert_true(server_logged(&server, "no key z"));
+	expect_others_work();
+}
+
+/* ---- the order of messages ------------------------------------------------------------------- */
+
+/* Waits for the server's flight, and takes it. The flight in answer is the last plain message. */
+static struct handshake *reach_last_flight(uint8_t *flight, size_t *len)
+{
+	struct rpc_reply rep;
+	struct handshake *h;
+
+	client_connect(&client);
+	h = begin_handshake(&server.key, flight, len);
+	send_flight(&client, 1, flight, *len);
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, 0);
+	assert_int_equal(handshake_step(h, rep.auth.tail.data, rep.auth.tail.len, flight,
+				 HANDSHAKE_FLIGHT_MAX, len),
+		HANDSHAKE_DONE);
+	return h;
+}
+
+static void expect_breach(const char *words)
+{
+	client_wait_closed(&client);
+	assert_true(server_logged(&server, words));
+	expect_others_work();
+}
+
+/* It would be the first message that nothing protects. */
+static void attach__amid_the_handshake__closes_the_channel(void **state)
+{
+	struct rpc_request req = attach_request(&client);
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	struct rpc_reply rep;
+	struct handshake *h;
+	size_t len;
+
+	client_connect(&client);
+	h = begin_handshake(&server.key, flight, &len);
+	send_flight(&client, 1, flight, len);
+	client_receive(&client, &rep);
+	client_send(&client, &req);
+	expect_breach("ATTACH before the end of its handshake");
+	handshake_delete(h);
+}
+
+/* An ATTACH that nobody has protected, behind the proof: whoever sends it may have come between. */
+static void attach__plain_behind_the_proof__closes_the_channel(void **state)
+{
+	struct rpc_request req = attach_request(&client);
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	struct handshake *h;
+	size_t len;
+
+	h = reach_last_flight(flight, &len);
+	send_flight(&client, 2, flight, len);
+	client_send(&client, &req);
+	client_wait_closed(&client);
+	handshake_delete(h);
+	expect_others_work();
+}
+
+static void auth__step_2_first__closes_the_channel(void **state)
+{
+	client_connect(&client);
+	send_flight(&client, 2, "x", 1);
+	expect_breach("a flight of the handshake that is not due");
+}
+
+static void auth__step_1_twice__closes_the_channel(void **state)
+{
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	struct handshake *h;
+	struct rpc_reply rep;
+	size_t len;
+
+	client_connect(&client);
+	h = begin_handshake(&server.key, flight, &len);
+	send_flight(&client, 1, flight, len);
+	client_receive(&client, &rep);
+	send_flight(&client, 1, flight, len);
+	expect_breach("a flight of the handshake that is not due");
+	handshake_delete(h);
+}
+
+static void auth__a_second_key__closes_the_channel(void **state)
+{
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	struct handshake *h;
+	size_t len;
+
+	client_connect(&client);
+	assert_int_equal(client_prove(&client, &server.key), 0);
+	h = begin_handshake(&server.key, flight, &len);
+	send_flight(&client, 1, flight, len);
+	expect_breach("a second key");
+	handshake_delete(h);
+}
+
+static void auth__after_attach__closes_the_channel(void **state)
+{
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+	send_flight(&client, 1, "x", 1);
+	client_wait_closed(&client);
+	assert_true(server_logged(&server, "a key that is proven after it has attached"));
+}
+
+static void auth__garbage__is_refused(void **state)
+{
+	static uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+
+	for (size_t len = 1; len <= sizeof(flight); len = len * 3 + 1) {
+		memset(flight, (int)len, len);
+		client_connect(&client);
+		send_flight(&client, 1, flight, len);
+		expect_refusal(&client);
+	}
+	expect_others_work();
+}
+
+/* A flight that was recorded does not let in who plays it again. */
+static void auth__replayed_flights__are_refused(void **state)
+{
+	uint8_t first[HANDSHAKE_FLIGHT_MAX], last[HANDSHAKE_FLIGHT_MAX];
+	size_t first_len, last_len;
+	struct rpc_reply rep;
+	struct handshake *h;
+
+	client_connect(&client);
+	h = begin_handshake(&server.key, first, &first_len);
+	send_flight(&client, 1, first, first_len);
+	client_receive(&client, &rep);
+	assert_int_equal(handshake_step(h, rep.auth.tail.data, rep.auth.tail.len, last,
+				 sizeof(last), &last_len),
+		HANDSHAKE_DONE);
+	handshake_delete(h);
+	client_drop(&client);
+	client_connect(&client);
+	send_flight(&client, 1, first, first_len);
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, 0);
+	send_flight(&client, 2, last, last_len);
+	expect_refusal(&client);
+	expect_others_work();
+}
+
+/* Its channel ends while the authenticator has its flight. */
+static void auth__peer_goes_amid_its_handshake(void **state)
+{
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	struct handshake *h;
+	size_t len;
+
+	for (unsigned i = 0; i < 20; i++) {
+		client_connect(&client);
+		h = begin_handshake(&server.key, flight, &len);
+		send_flight(&client, 1, flight, len);
+		client_drop(&client);
+		handshake_delete(h);
+	}
+	expect_others_work();
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+/* The session's number, its owner and instance can be known by anybody. */
+static void resume__without_the_sessions_token__is_refused(void **state)
+{
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+	client_drop(&client);
+	client_connect(&other);
+	memcpy(other.owner, client.owner, sizeof(other.owner));
+	other.attached = client.attached;
+	other.attached.token[15] ^= 1;
+	assert_int_equal(
+		client_attach(&other, "default", client.attached.session, 0, text), -ESTALE);
+	assert_non_null(strstr(text, "belongs to another client"));
+	client_drop(&other);
+	client_resume(&client);
+}
+
+static void resume__after_a_restart(void **state)
+{
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+	server_kill(&server);
+	server_start(&server);
+	client_wait_closed(&client);
+	client_resume(&client);
+}
+
+static int begin(void **state)
+{
+	server_init(&server, driver_kind);
+	client_init(&client, &server, "client", 1);
+	client_init(&other, &server, "other", 1);
+	return 0;
+}
+
+static int end(void **state)
+{
+	client_fini(&other);
+	client_fini(&client);
+	server_fini(&server);
+	return 0;
+}
+
+static int make_context(void **state)
+{
+	char why[256];
+
+	return handshake_context_new(HANDSHAKE_CLIENT, &context, why, sizeof(why));
+}
+
+static int delete_context(void **state)
+{
+	handshake_context_delete(context);
+	return 0;
+}
+
+#define AUTH_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int driver_run_auth(void)
+{
+	static const struct CMUnitTest tests[] = {
+		AUTH_TEST(attach__with_the_key),
+		AUTH_TEST(prove__key_of_other_bytes__is_refused),
+		AUTH_TEST(prove__unknown_id__is_refused_alike),
+		AUTH_TEST(attach__amid_the_handshake__closes_the_channel),
+		AUTH_TEST(auth__step_2_first__closes_the_channel),
+		AUTH_TEST(auth__step_1_twice__closes_the_channel),
+		AUTH_TEST(auth__a_second_key__closes_the_channel),
+		AUTH_TEST(auth__after_attach__closes_the_channel),
+		AUTH_TEST(auth__garbage__is_refused),
+		AUTH_TEST(auth__replayed_flights__are_refused),
+		AUTH_TEST(auth__peer_goes_amid_its_handshake),
+		AUTH_TEST(resume__without_the_sessions_token__is_refused),
+		AUTH_TEST(resume__after_a_restart),
+	};
+	/* Over shm the user counts, and not the key. */
+	static const struct CMUnitTest address_tests[] = {
+		AUTH_TEST(attach__without_a_key__is_refused_with_the_remedies),
+		AUTH_TEST(attach__plain_behind_the_proof__closes_the_channel),
+	};
+	int failed = cmocka_run_group_tests_name("auth", tests, make_context, delete_context);
+
+	if (driver_kind != TRANSPORT_SHM)
+		failed += cmocka_run_group_tests_name(
+			"keys", address_tests, make_context, delete_context);
+	return failed;
+}
