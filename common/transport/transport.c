@@ -192,6 +192,7 @@ static bool event_apply(const struct event *event)
 	case EV_RECV:
 		ch->counters.recvs++;
 		ch->counters.recv_bytes += event->len;
+		ch->held++;
 		break;
 	case EV_INCOMING:
 	case EV_DONE:
@@ -354,6 +355,9 @@ int channel_protect(struct channel *ch, unsigned directions, const struct channe
 	if (ch->state != CH_OPEN)
 		return -ENOTCONN;
 	assert(!(ch->is_protected & directions));
+	/* Only the peer's last plain message can be in the caller's hands. */
+	if (directions & PROTECT_IN && ch->held > 1)
+		return -EPROTO;
 	if (ch->transport->ops->protect)
 		err = ch->transport->ops->protect(ch, directions, keys);
 	if (!err)
@@ -518,6 +522,7 @@ int channel_send(struct channel *ch, void *buf, uint32_t len, unsigned flags, ui
 
 void channel_recv_done(struct channel *ch, const void *data)
 {
+	ch->held--;
 	ch->transport->ops->recv_done(ch, data);
 }
 

@@ -254,6 +254,9 @@ enum channel_protection {
  * comes in, and sends nothing more. The server gets that message, protects both directions, and
  * answers. When the answer has come, the client protects what goes out. The keys are copied.
  *
+ * A message that came plain is never given after its direction was protected. A caller that holds
+ * one beside the peer's last, or has its event still to handle, gets -EPROTO.
+ *
  * -EPROTO: something plain is still to be sent, or came behind the last message: the peer, or
  * somebody between, does not keep to this. -ENOMEM, -ENOTCONN. After an error delete the channel.
  * From now on bytes that are not the peer's end the channel: EV_CLOSED with -EBADMSG. */

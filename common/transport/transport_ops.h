@@ -62,6 +62,7 @@ struct channel {
 					   * the implementation, the others by transport.c */
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
 	unsigned is_protected;            /* enum protect_direction: kept by transport.c */
+	uint32_t held; /* messages that evq_poll gave, and the caller has not given back */
 	/* The hellos as they were sent, by the client and by the server; set before EV_OPEN. */
 	uint8_t hellos[2][CHANNEL_HELLO_BYTES];
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */

@@ -150,15 +150,21 @@ static int take_message(struct tcp_server *ch)
 	return 0;
 }
 
-static void deliver_message(struct tcp_server *ch)
+/* A message that came plain is too late once the channel is protected. */
+static int deliver_message(struct tcp_server *ch)
 {
-	struct sock_msg *msg = steal_ptr(&ch->message);
+	bool late;
 
 	ch->stage = TCP_HEADER;
 	pthread_mutex_lock(&ch->lock);
-	list_add_tail(&ch->received, &msg->piece.node);
+	late = ch->protect_in;
+	if (!late)
+		list_add_tail(&ch->received, &steal_ptr(&ch->message)->piece.node);
 	pthread_mutex_unlock(&ch->lock);
+	if (late)
+		return -EPROTO;
 	sock_source_notify(&ch->sock.source);
+	return 0;
 }
 
 /* ---- a channel's turn ------------------------------------------------------------------------ */
@@ -183,8 +189,10 @@ static int take_header(struct tcp_server *ch)
 	}
 }
 
-static void payload_done(struct tcp_server *ch)
+static int payload_done(struct tcp_server *ch)
 {
+	int err = 0;
+
 	switch (ch->stage) {
 	case TCP_RANGES:
 		run_request(ch);
@@ -194,11 +202,12 @@ static void payload_done(struct tcp_server *ch)
 		reply(ch, 0, 0, 0);
 		break;
 	case TCP_MESSAGE:
-		deliver_message(ch);
+		err = deliver_message(ch);
 		break;
 	case TCP_HEADER:
 		break;
 	}
+	return err;
 }
 
 /* From the next byte on. Bytes that came before the peer could know that are not its own. */
@@ -250,7 +259,9 @@ static int read_requests(struct tcp_server *ch)
 		if (ch->refused)
 			return -EACCES;
 		if (tcp_in_payload_done(&ch->in) && ch->stage != TCP_HEADER) {
-			payload_done(ch);
+			err = payload_done(ch);
+			if (err)
+				return err;
 			continue;
 		}
 		if (tcp_in_payload_done(&ch->in) && tcp_in_header_done(&ch->in)) {
@@ -277,8 +288,12 @@ static void tcp_io_serve(struct tcp_server *ch)
 
 	if (ch->stopped)
 		return;
-	tcp_output_all(ch);
-	err = read_requests(ch);
+	/* Takes a new key before the answer that it must not miss goes out. */
+	err = may_go_on(ch);
+	if (err >= 0) {
+		tcp_output_all(ch);
+		err = read_requests(ch);
+	}
 	if (err) {
 		/* The peer has closed in answer to our BYE. */
 		pthread_mutex_lock(&ch->lock);

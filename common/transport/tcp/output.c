@@ -91,6 +91,11 @@ static bool send_some_locked(struct tcp_server *ch)
 	niov = tcp_out_gather(&ch->out, iov, TCP_IOV_MAX);
 	if (!niov)
 		return false;
+	/* The peer answers by its new key, which the I/O thread takes first. EPOLLOUT wakes it. */
+	if (ch->protect_in) {
+		ch->sock.blocked = true;
+		return false;
+	}
 	pthread_mutex_unlock(&ch->lock);
 	sent = tcp_seal_send(&ch->seal_out, ch->sock.fd, iov, niov);
 	pthread_mutex_lock(&ch->lock);

@@ -251,8 +251,9 @@ static void tell_no_kernel(void)
 			 "over tcp, which takes more CPU time: modprobe tls");
 }
 
-/* The peer sends nothing before our answer has come, which is protected. So the I/O thread has the
- * key when it reads the next byte. */
+/* The peer sends nothing before our answer has come, which is protected. The answer goes out only
+ * when the I/O thread has taken the key: see send_some_locked(). So the peer's next byte is read by
+ * it. A message that has come already is not the peer's. */
 int tcp_server_protect(struct tcp_server *ch, unsigned directions, const struct channel_keys *keys)
 {
 	int err = 0;
@@ -260,7 +261,9 @@ int tcp_server_protect(struct tcp_server *ch, unsigned directions, const struct 
 	if (ch->sock.phase != SOCK_OPEN)
 		return -ENOTCONN;
 	pthread_mutex_lock(&ch->lock);
-	if (directions & PROTECT_OUT)
+	if (directions & PROTECT_IN && !list_empty(&ch->received))
+		err = -EPROTO;
+	if (!err && directions & PROTECT_OUT)
 		err = list_empty(&ch->out.pieces) && !ch->sending
 			      ? tcp_seal_out_begin(&ch->seal_out, ch->sock.fd, &keys->server)
 			      : -EPROTO;

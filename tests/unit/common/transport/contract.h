@@ -61,7 +61,7 @@ enum ask_op {
 	ASK_HOLD,    /* keep the message until PEER_RELEASE, then echo it */
 	ASK_HANG_UP, /* disconnect */
 	ASK_NALLOCS, /* value: allocations in the peer so far */
-	ASK_PROTECT, /* protect the channel by contract_keys(value), and send the message back */
+	ASK_PROTECT, /* protect the channel by contract_keys(value); count: 0, or why it can't */
 };
 
 struct ask {

@@ -293,7 +293,7 @@ void protect_channel(struct fixture *f, struct channel *ch)
 	struct channel_keys keys = contract_keys(7);
 
 	begin_protection(ch, 7, 7);
-	assert_int_equal(expect_ask(f->q).op, ASK_PROTECT);
+	assert_int_equal(expect_ask(f->q).count, 0);
 	assert_int_equal(channel_protect(ch, PROTECT_OUT, &keys), 0);
 }
 

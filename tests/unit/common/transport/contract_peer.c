@@ -254,8 +254,8 @@ static void server_message(struct self *self, const struct event *event)
 		break;
 	case ASK_PROTECT:
 		keys = contract_keys(ask.value);
-		must(!channel_protect(event->channel, PROTECT_IN | PROTECT_OUT, &keys),
-			"channel_protect");
+		ask.count =
+			(uint64_t)-channel_protect(event->channel, PROTECT_IN | PROTECT_OUT, &keys);
 		server_answer(event->channel, ask);
 		break;
 	default:

@@ -1,6 +1,7 @@
 /* contract_protect.c - channels that are protected: what is not the peer's ends them. */
 #include "tests/unit/common/transport/contract.h"
 
+#include <sched.h>
 #include <string.h>
 
 struct channel_keys contract_keys(uint64_t number)
@@ -64,6 +65,66 @@ static void protect__plain_message__ends_the_channel(void **state)
 	assert_int_equal(next_event(f->q).type, EV_CLOSED);
 }
 
+/* A message that came plain would pass for a proven one. */
+static void protect__server_holds_a_plain_message__is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	send_ask(f->ch, (struct ask){.op = ASK_HOLD});
+	send_ask(f->ch, (struct ask){.op = ASK_PROTECT, .value = 1});
+	assert_int_equal(expect_ask(f->q).count, EPROTO);
+}
+
+static void protect__client_holds_a_plain_message__is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct channel_keys keys = contract_keys(1);
+	struct event first, second;
+
+	send_ask(f->ch, (struct ask){.op = ASK_FLOOD, .count = 2});
+	first = expect_event(f->q, EV_RECV, 0);
+	second = expect_event(f->q, EV_RECV, 0);
+	assert_int_equal(channel_protect(f->ch, PROTECT_IN, &keys), -EPROTO);
+	channel_recv_done(f->ch, second.data);
+	assert_int_equal(channel_protect(f->ch, PROTECT_IN, &keys), 0);
+	channel_recv_done(f->ch, first.data);
+}
+
+/* tcp: a message behind the last plain one, which the server's I/O thread has read already. */
+static void protect__plain_message_on_its_way__is_never_given(void **state)
+{
+	struct fixture *f = *state;
+	struct channel_keys keys = contract_keys(1);
+	struct channel *client, *server;
+	struct event event;
+	uint64_t before;
+	int err;
+
+	assert_int_equal(channel_connect(f->q, &f->address, &client), 0);
+	server = expect_event(f->q, EV_INCOMING, 0).channel;
+	assert_int_equal(channel_accept(server), 0);
+	expect_event(f->q, EV_OPEN, 0);
+	expect_event(f->q, EV_OPEN, 0);
+	before = channel_progress(server);
+	send_message(client, "last", 4, 0, 0);
+	event = expect_event(f->q, EV_RECV, 0);
+	assert_ptr_equal(event.channel, server);
+	before = 2 * channel_progress(server) - before;
+	send_message(client, "late", 4, 0, 0);
+	while (channel_progress(server) < before)
+		sched_yield();
+	err = channel_protect(server, PROTECT_IN | PROTECT_OUT, &keys);
+	channel_recv_done(server, event.data);
+	assert_true(err == 0 || err == -EPROTO);
+	if (!err) {
+		event = next_event(f->q);
+		assert_int_equal(event.type, EV_CLOSED);
+		assert_int_equal(event.status, -EPROTO);
+	}
+	channel_delete(client);
+	channel_delete(server);
+}
+
 /* tcp: a WRITE by other keys never reaches the region. */
 static void protect__other_keys__no_byte_is_written(void **state)
 {
@@ -83,6 +144,8 @@ static void protect__other_keys__no_byte_is_written(void **state)
 
 static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(protect__says_what_it_protects),
+	CHANNEL_CASE(protect__server_holds_a_plain_message__is_refused),
+	CHANNEL_CASE(protect__client_holds_a_plain_message__is_refused),
 };
 
 static const struct CMUnitTest network_tests[] = {
@@ -93,6 +156,7 @@ static const struct CMUnitTest network_tests[] = {
 
 static const struct CMUnitTest tcp_tests[] = {
 	CHANNEL_CASE(protect__other_keys__no_byte_is_written),
+	SERVER_CASE(protect__plain_message_on_its_way__is_never_given),
 };
 
 enum { NETWORK_KINDS = 1 << TRANSPORT_TCP | 1 << TRANSPORT_VERBS };
