@@ -128,8 +128,11 @@ ssize_t tcp_seal_send(struct tcp_seal_out *s, int fd, struct iovec *iov, int nio
 	}
 	if (s->at == s->end) {
 		n = record_out_seal(&s->records, iov, niov, s->buf, s->room, &s->plain);
-		if (n < 0)
+		if (n < 0) {
+			/* The peer still listens, and would wait for these bytes. */
+			shutdown(fd, SHUT_RDWR);
 			return n;
+		}
 		s->at = 0;
 		s->end = (size_t)n;
 	}

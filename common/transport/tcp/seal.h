@@ -45,7 +45,8 @@ void tcp_seal_in_fini(struct tcp_seal_in *s);
 
 /* Sends bytes of the vectors, and returns how many plain ones are out. -EAGAIN: the socket is full;
  * call again with vectors that begin with the same bytes. They may have changed meanwhile: what was
- * sealed is sent. Other errors of sendmsg(2). */
+ * sealed is sent. Other errors of sendmsg(2), and those of record.h, after which the socket is shut
+ * down: the reading side ends the channel. */
 ssize_t tcp_seal_send(struct tcp_seal_out *s, int fd, struct iovec *iov, int niov);
 
 /* Reads once, if need be, into the vectors: the bytes; 0: nothing there now; -ECONNRESET: the end;
