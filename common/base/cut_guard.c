@@ -16,6 +16,7 @@
 static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list guards = {&guards, &guards};
 static struct sigaction former;
+static atomic_bool any_struck;
 
 static struct cut_guard *find_locked(const void *addr)
 {
@@ -34,6 +35,7 @@ static bool replace_locked(struct cut_guard *g, const void *addr)
 	uint64_t at = ((uintptr_t)addr - (uintptr_t)g->addr) / g->block * g->block;
 	void *page = g->addr + at;
 
+	atomic_store(&any_struck, true);
 	atomic_store(&g->struck, true);
 	if (g->also)
 		atomic_store(g->also, true);
@@ -101,4 +103,20 @@ void cut_guard_remove(struct cut_guard *g)
 	list_del(&g->link);
 	pthread_mutex_unlock(&guards_lock);
 	g->addr = NULL;
+}
+
+bool cut_guard_have_lost(const struct iovec *iov, int niov)
+{
+	bool lost = false;
+
+	if (!atomic_load_explicit(&any_struck, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&guards_lock);
+	for (int i = 0; i < niov && !lost; i++) {
+		const struct cut_guard *g = find_locked(iov[i].iov_base);
+
+		lost = g && cut_guard_is_struck(g);
+	}
+	pthread_mutex_unlock(&guards_lock);
+	return lost;
 }

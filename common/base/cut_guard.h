@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "common/base/list.h"
 
@@ -48,5 +49,9 @@ static inline bool cut_guard_is_struck(const struct cut_guard *g)
 {
 	return atomic_load_explicit(&g->struck, memory_order_relaxed);
 }
+
+/* After an access to these bytes: whether some of them are in a guarded mapping that has met a lost
+ * page. Each vector lies in one mapping. Cheap while no mapping has met any. */
+bool cut_guard_have_lost(const struct iovec *iov, int niov);
 
 #endif

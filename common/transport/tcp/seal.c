@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/base/cut_guard.h"
+
 #ifndef TCP_ULP
 #define TCP_ULP 31
 #endif
@@ -128,6 +130,9 @@ ssize_t tcp_seal_send(struct tcp_seal_out *s, int fd, struct iovec *iov, int nio
 	}
 	if (s->at == s->end) {
 		n = record_out_seal(&s->records, iov, niov, s->buf, s->room, &s->plain);
+		/* A system call would have said so. */
+		if (n >= 0 && cut_guard_have_lost(iov, niov))
+			n = -EFAULT;
 		if (n < 0) {
 			/* The peer still listens, and would wait for these bytes. */
 			shutdown(fd, SHUT_RDWR);
@@ -210,6 +215,8 @@ ssize_t tcp_seal_recv(struct tcp_seal_in *s, int fd, struct iovec *iov, int niov
 	}
 	for (;;) {
 		got = record_in_take(&s->records, iov, niov, s->memory);
+		if (got > 0 && cut_guard_have_lost(iov, niov))
+			return -EFAULT;
 		if (got || *drained)
 			return got;
 		space.iov_base = record_in_space(&s->records, &space.iov_len);

@@ -3,6 +3,9 @@
 
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "common/base/cut_guard.h"
 
 struct channel_keys contract_keys(uint64_t number)
 {
@@ -90,6 +93,75 @@ static void protect__client_holds_a_plain_message__is_refused(void **state)
 	channel_recv_done(f->ch, first.data);
 }
 
+/* Both ends of a channel in this process. */
+static void open_pair(struct fixture *f, struct channel **client, struct channel **server)
+{
+	assert_int_equal(channel_connect(f->q, &f->address, client), 0);
+	*server = expect_event(f->q, EV_INCOMING, 0).channel;
+	assert_int_equal(channel_accept(*server), 0);
+	expect_event(f->q, EV_OPEN, 0);
+	expect_event(f->q, EV_OPEN, 0);
+}
+
+static void protect_pair(struct fixture *f, struct channel *client, struct channel *server)
+{
+	struct channel_keys keys = contract_keys(3);
+	struct event event;
+
+	send_message(client, "last", 4, 0, 0);
+	assert_int_equal(channel_protect(client, PROTECT_IN, &keys), 0);
+	event = expect_event(f->q, EV_RECV, 0);
+	assert_int_equal(channel_protect(server, PROTECT_IN | PROTECT_OUT, &keys), 0);
+	channel_recv_done(server, event.data);
+	publish_all(server, f->regions);
+	take_keys(f, client, f->keys);
+	assert_int_equal(channel_protect(client, PROTECT_OUT, &keys), 0);
+}
+
+/* Another process has cut the file of a region. By the records' cipher the server's I/O thread
+ * itself touches the lost memory, and neither ends nor takes zeros for the region's bytes. */
+static void transfer_to_lost_memory(struct fixture *f, enum io_dir dir)
+{
+	static uint8_t bytes[PAGE_BYTES];
+	struct channel *client, *server;
+	struct buffer *buffer;
+	struct cut_guard guard;
+	struct sge sge = {.addr = bytes, .len = sizeof(bytes)};
+	struct work work = {.sge = &sge, .nsge = 1};
+	struct event event;
+	bool ended = false;
+
+	assert_int_equal(buffer_register(f->t, bytes, sizeof(bytes), &buffer), 0);
+	sge.buffer = buffer;
+	open_pair(f, &client, &server);
+	protect_pair(f, client, server);
+	assert_int_equal(
+		cut_guard_add(&guard, f->memory[0].fd, f->memory[0].addr, REGION_BYTES, NULL), 0);
+	assert_int_equal(ftruncate(f->memory[0].fd, 0), 0);
+	assert_int_equal(channel_post(client, dir, &work, 1, f), 0);
+	while (!ended) {
+		event = next_event(f->q);
+		if (event.type == EV_DONE)
+			assert_int_not_equal(event.status, 0);
+		ended = event.channel == server && event.type == EV_CLOSED;
+	}
+	assert_int_equal(event.status, -EFAULT);
+	channel_delete(client);
+	channel_delete(server);
+	buffer_deregister(buffer);
+	cut_guard_remove(&guard);
+}
+
+static void protect__read_of_lost_memory__ends_the_channel(void **state)
+{
+	transfer_to_lost_memory(*state, IO_READ);
+}
+
+static void protect__write_to_lost_memory__ends_the_channel(void **state)
+{
+	transfer_to_lost_memory(*state, IO_WRITE);
+}
+
 /* tcp: a message behind the last plain one, which the server's I/O thread has read already. */
 static void protect__plain_message_on_its_way__is_never_given(void **state)
 {
@@ -100,11 +172,7 @@ static void protect__plain_message_on_its_way__is_never_given(void **state)
 	uint64_t before;
 	int err;
 
-	assert_int_equal(channel_connect(f->q, &f->address, &client), 0);
-	server = expect_event(f->q, EV_INCOMING, 0).channel;
-	assert_int_equal(channel_accept(server), 0);
-	expect_event(f->q, EV_OPEN, 0);
-	expect_event(f->q, EV_OPEN, 0);
+	open_pair(f, &client, &server);
 	before = channel_progress(server);
 	send_message(client, "last", 4, 0, 0);
 	event = expect_event(f->q, EV_RECV, 0);
@@ -156,6 +224,8 @@ static const struct CMUnitTest network_tests[] = {
 
 static const struct CMUnitTest tcp_tests[] = {
 	CHANNEL_CASE(protect__other_keys__no_byte_is_written),
+	SERVER_CASE(protect__read_of_lost_memory__ends_the_channel),
+	SERVER_CASE(protect__write_to_lost_memory__ends_the_channel),
 	SERVER_CASE(protect__plain_message_on_its_way__is_never_given),
 };
 
