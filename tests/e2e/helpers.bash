@@ -109,7 +109,7 @@ keyed_conf() {
 		return
 	fi
 	[ -n "$key_file" ] || client='clients = ( { name = "test"; insecure = true; } );'
-	sed -E "s|^([^#]*\{ *)(name *= *\"[^\"]*\"; *size)|\1$client \2|" "$server_conf" >"$dir/keyed.conf"
+	sed -E "/^[[:blank:]]*#/!s|(\{ *)(name *= *\"[^\"]*\"; *size)|\1$client \2|g" "$server_conf" >"$dir/keyed.conf"
 	echo "$dir/keyed.conf"
 }
 
