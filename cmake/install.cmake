@@ -29,7 +29,9 @@ foreach(unit rmemfs-server.service rmemfs@.service)
   install(FILES ${CMAKE_BINARY_DIR}/installed/${unit} DESTINATION ${RMEMFS_SYSTEMD_UNIT_DIR})
 endforeach()
 install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf)
-install(FILES systemd/rmemfs.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR} RENAME rmemfs.conf)
+configure_file(systemd/rmemfs.tmpfiles.conf.in installed/rmemfs.tmpfiles.conf @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/installed/rmemfs.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR}
+  RENAME rmemfs.conf)
 
 # ARCHITECTURE.md links to the page of each folder.
 file(GLOB_RECURSE folder_pages RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
@@ -62,6 +64,9 @@ endforeach()
 
 # Never replace an administrator's file: install an example only where there is none.
 install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/mounts)
+# Root's until systemd-tmpfiles gives it the group rmemfs, which systemd-sysusers makes.
+install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/keys
+  DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
 foreach(file server.conf client.conf)
   install(CODE "
     set(file ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/${file})

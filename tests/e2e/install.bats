@@ -51,6 +51,7 @@ installed() {
 	LC_ALL=C sort - "$dir/pages" >"$dir/expected" <<-END
 		-rw-r--r-- etc/rmemfs/client.conf
 		-rw-r--r-- etc/rmemfs/server.conf
+		drwxr-x--- etc/rmemfs/keys
 		drwxr-xr-x etc/rmemfs/mounts
 		-rwxr-xr-x usr/bin/rmemfsctl
 		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
@@ -208,9 +209,27 @@ installed() {
 	[ "$(grep -c "systemd-tmpfiles --create rmemfs.conf" "$repository/README.md")" -eq 1 ]
 }
 
-# exec_start UNIT: prints its command as systemd runs it: ${X} is one word.
+@test "the server's user reads keys that lie in their folder, and no other user does" {
+	# shellcheck disable=SC2016 # the inner shell's
+	installed '
+		systemd-sysusers rmemfs.conf
+		mount -t tmpfs -o mode=1777 none /dev/shm
+		systemd-tmpfiles --create rmemfs.conf
+		[ "$(stat -c "%a %U %G" /etc/rmemfs/keys)" = "750 root rmemfs" ]
+		rmemfsctl keygen web /etc/rmemfs/keys/web.key
+		chgrp rmemfs /etc/rmemfs/keys/web.key
+		chmod 640 /etc/rmemfs/keys/web.key
+		setpriv --reuid=rmemfs --regid=rmemfs --init-groups rmemfsctl keycheck /etc/rmemfs/keys/web.key
+		user="setpriv --reuid=65534 --regid=65534 --clear-groups"
+		if $user rmemfsctl keycheck /etc/rmemfs/keys/web.key; then exit 1; fi' >"$dir/run.log" 2>&1 3>&- || {
+		cat "$dir/run.log"
+		false
+	}
+}
+
+# exec_start UNIT [KEY]: prints its command as systemd runs it: ${X} is one word.
 exec_start() {
-	sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/$1" | sed 's/\${[A-Z]*}/"&"/g'
+	sed -n "s/^${2:-ExecStart}=//p" "$root/usr/lib/systemd/system/$1" | sed 's/\${[A-Z]*}/"&"/g'
 }
 
 @test "the units' commands serve and mount by what is configured" {
@@ -241,17 +260,21 @@ exec_start() {
 		done
 		findmnt -n -o SOURCE,FSTYPE,OPTIONS "$MOUNTPOINT"
 		echo kept >"$MOUNTPOINT/a"
+		eval "$4 $3"
+		[ "$(cat "$MOUNTPOINT/a")" = kept ]
 		kill -TERM $daemon
 		wait $daemon
 		if mountpoint -q "$MOUNTPOINT"; then exit 1; fi
 		kill -TERM $server
 		wait $server
 	' "$(exec_start rmemfs-server.service)" "$(exec_start rmemfs@.service)" "$socket" \
+		"$(exec_start rmemfs-server.service ExecReload)" \
 		>"$dir/run.log" 2>&1 || {
 		cat "$dir/run.log"
 		false
 	}
 	grep -q "^$socket:/data *fuse.rmemfs *rw,nosuid,nodev,.*allow_other" "$dir/run.log"
+	grep -q "reloaded the clients of the exports, with 0 keys; 0 channels closed" "$dir/run.log"
 }
 
 @test "another prefix is configured, not chosen while installing" {
@@ -264,6 +287,8 @@ exec_start() {
 	cd "$dir/build"
 	grep -qxF 'ExecStart=/usr/local/sbin/rmemfs-server -c /usr/local/etc/rmemfs/server.conf' \
 		installed/rmemfs-server.service
+	grep -qxF 'ExecReload=/usr/local/bin/rmemfsctl reload' installed/rmemfs-server.service
+	grep -qxF 'd /usr/local/etc/rmemfs/keys 0750 root rmemfs -' installed/rmemfs.tmpfiles.conf
 	grep -qxF 'EnvironmentFile=/usr/local/etc/rmemfs/mounts/%i.env' installed/rmemfs@.service
 	grep -qx KillMode=process installed/rmemfs@.service
 	# systemd retries for ever while there is no server, but not after an error that time does not

@@ -180,7 +180,7 @@ checked() {
 	[[ $output == *"snapshot_dir: $dir/nowhere does not exist: make it first (install -d -m 700), for the server's user"* ]]
 	[[ $output == *"can't listen on shm:$dir/no/such/socket: no such directory: make it first"* ]]
 	[[ $output == *"can't listen on tcp:192.0.2.1:7470: not an address of this machine: see 'ip address'"* ]]
-	[[ $output == *"listen: tcp:192.0.2.1:7470: there is no authentication yet"* ]]
+	[[ $output == *"export 'c' has no clients: nobody can mount it over tcp and verbs. Make a key (rmemfsctl keygen) and name its file in clients, or say insecure there"* ]]
 	[ "${lines[-1]}" = "a start would be refused" ]
 	# An error that may go away by itself has another status.
 	sed -i -e '/^exports/d' -e '/^snapshot/d' -e 's|"shm:[^"]*", ||' "$dir/server.conf"
@@ -199,7 +199,8 @@ checked() {
 		systemd-sysusers "$2/systemd/rmemfs.sysusers.conf" >/dev/null
 		mount -t tmpfs -o mode=0755 none /run
 		mount -t tmpfs -o mode=1777 none /dev/shm
-		systemd-tmpfiles --create "$2/systemd/rmemfs.tmpfiles.conf"
+		sed "s|@[A-Z_]*@|/etc|" "$2/systemd/rmemfs.tmpfiles.conf.in" >"$1/tmpfiles.conf"
+		systemd-tmpfiles --create "$1/tmpfiles.conf"
 		mkdir /etc/ours
 		echo "snapshot_on_stop = true; exports = ( { name = \"a\"; size = \"64MiB\"; } );" >/etc/ours/server.conf
 		ulimit -l 64
@@ -302,23 +303,34 @@ default_server() {
 		umount "$1/mnt"'
 	cat "$dir/said"
 	grep -q "Permission denied" "$dir/said"
-	[ "$(grep -c "authentication" "$dir/server.log")" -eq 0 ]
+	[ "$(grep -c "warning: export" "$dir/server.log")" -eq 0 ]
 }
 
-# exposed ADDRESS...: the log has one such warning for each address, and no other.
-exposed() {
-	diff <(grep -o ' warning: listen: .*' "$dir/server.log") <(for address; do
-		echo " warning: listen: $address: there is no authentication yet: anybody who reaches this" \
-			"address may mount every export, and read and change every byte of it"
-	done)
+# warned TEXT...: the log warns of clients in these words and no others.
+warned() {
+	diff <(grep -o " warning: export .*" "$dir/server.log") <([ $# -eq 0 ] || printf ' warning: %s\n' "$@")
 }
 
-@test "the server's log warns of each address that anybody may mount at" {
-	transport=shm start_server
-	exposed
-	stop_server
-	transport=shm start_server --listen "tcp:127.0.0.1:$port" --listen "tcp:[::1]:$port"
-	exposed "tcp:127.0.0.1:$port" "tcp:[::1]:$port"
+@test "the server's log warns of exports that nobody can mount, and of those that anybody can" {
+	local only_shm=(--listen "shm:$socket")
+	local tcp=("${only_shm[@]}" --listen "tcp:127.0.0.1:$port")
+	local server=(rmemfs-server -c /dev/null --memory-dir "$memory" --export a:16MiB)
+	# logs OPTION...: a start and a stop of that server.
+	logs() {
+		"${server[@]}" "$@" >"$dir/server.log" 2>&1 3>&- &
+		server_pid=$!
+		until_true 20 server_answers
+		stop_server
+	}
+	rmemfsctl keygen web "$dir/web.key" 2>/dev/null
+	logs "${only_shm[@]}"
+	warned
+	logs "${tcp[@]}"
+	warned "export 'a' has no clients: nobody can mount it over tcp and verbs. Make a key (rmemfsctl keygen) and name its file in --key, or say --insecure"
+	logs "${tcp[@]}" --key "$dir/web.key"
+	warned
+	logs "${tcp[@]}" --insecure
+	warned "export 'a': client 'anybody' is insecure and may come from any address: anybody who reaches this server may read and write without a key; name its addresses in hosts"
 }
 
 @test "--log-level says what the server logs" {
