@@ -177,7 +177,7 @@ static void print_default(const struct conf_key *key)
 		break;
 	case CONF_STRING:
 	case CONF_ID:
-		printf("%s", *(char *const *)field);
+		printf("%s", *(char *const *)field ? *(char *const *)field : "none");
 		break;
 	case CONF_STRINGS:
 		print_strings(field);

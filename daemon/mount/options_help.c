@@ -18,6 +18,8 @@ const char options_help[] =
 	"Mount options:\n"
 	"  transport=KIND          auto, verbs, tcp or shm (auto)\n"
 	"  port=N                  the server's port (7470)\n"
+	"  key=FILE                keys for the server, by their absolute path; without it the\n"
+	"                          mount gets exports that need none\n"
 	"  connect_timeout=N       seconds that mounting waits for the server (5)\n"
 	"  peer_timeout=N          seconds of silence before a connection is replaced (5)\n"
 	"  hard                    operations wait for a server that does not answer (default)\n"

@@ -95,6 +95,7 @@ const struct conf_key server_config_keys[] = {
 static const char *const client_names[] = {
 	"transport",
 	"port",
+	"key",
 	"connect_timeout",
 	"soft",
 	"timeo",

@@ -3,11 +3,11 @@
 
 #include "daemon/mount/config.h"
 
-/* The default of these depends on the machine, or on the transport. */
+/* These have no default, or one that depends on the machine or on the transport. */
 static bool is_automatic(const char *key)
 {
-	return strcmp(key, "port") == 0 || strcmp(key, "io_threads") == 0 ||
-	       strcmp(key, "spin_us") == 0;
+	return strcmp(key, "port") == 0 || strcmp(key, "key") == 0 ||
+	       strcmp(key, "io_threads") == 0 || strcmp(key, "spin_us") == 0;
 }
 
 static void check_line(const char *file, const char *name, bool first)
