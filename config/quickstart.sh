@@ -14,6 +14,7 @@ run=/run/rmemfs-quickstart
 mnt=$(realpath -m "${RMEMFS_QUICKSTART_MOUNT:-/mnt/rmem}")
 memory=/dev/shm/rmemfs-quickstart
 socket=$run/server.sock
+key=$run/quickstart.key
 tree=/usr/include
 export_mib=${RMEMFS_QUICKSTART_MIB:-3072}
 # shellcheck source=config/packages.sh
@@ -172,12 +173,19 @@ rdma_address() {
 	done
 }
 
+# Over the network the mount needs a key; --stop removes it.
+make_key() {
+	[ "$transport" = verbs ] || return 0
+	options+=,key=$key
+	[ -e "$key" ] || "$bin/rmemfsctl" keygen quickstart "$key" 2>/dev/null || die "no key can be made in $run"
+}
+
 choose_transport() {
 	local address=
 	[ ! -e /sys/class/infiniband ] || address=$(rdma_address)
 	if [ -n "$address" ]; then
 		transport=verbs source=$address:/default
-		listen=(--listen "verbs:$address" --listen "shm:$socket")
+		listen=(--listen "verbs:$address" --listen "shm:$socket" --key "$key")
 		say "transport: verbs, by the RDMA device at $address"
 	else
 		transport=shm source=$socket:/default
@@ -194,11 +202,13 @@ server_answers() {
 
 start_server() {
 	local pid deadline
+	mkdir -p $run
+	options=transport=$transport
+	make_key
 	if server_pid >/dev/null; then
 		say "the server runs already"
 		return
 	fi
-	mkdir -p $run
 	ulimit -l unlimited 2>/dev/null || true
 	setsid "$bin/rmemfs-server" -c /dev/null --memory-dir $memory \
 		--export "default:${export_mib}MiB" "${listen[@]}" </dev/null >>$run/server.log 2>&1 &
@@ -235,7 +245,7 @@ mount_it() {
 	fi
 	make_mount_point
 	echo "$mnt" >$run/mountpoint
-	"$bin/rmemfs" -c /dev/null -o "transport=$transport" "$source" "$mnt" </dev/null ||
+	"$bin/rmemfs" -c /dev/null -o "$options" "$source" "$mnt" </dev/null ||
 		die "mounting failed; the server's log is $run/server.log"
 	say "mounted $source at $mnt"
 }
