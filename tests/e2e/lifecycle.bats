@@ -95,13 +95,15 @@ background_mount() {
 	[ "$(cat "$mnt/a")" = a ]
 }
 
-@test "SIGHUP ends the server as SIGTERM does" {
-	local pid=$server_pid
-	server_pid=
-	kill -HUP "$pid"
-	exit_status "$pid" 20
-	grep "SIGHUP: stopping" "$dir/server.log"
-	start_server
+@test "SIGHUP reloads, and the server and its mounts go on" {
+	mount_rmem
+	echo a >"$mnt/a"
+	kill -HUP "$server_pid"
+	until_true 10 grep -q "reloaded the clients of the exports, .*; 0 channels closed" "$dir/server.log"
+	echo b >>"$mnt/a"
+	[ "$(cat "$mnt/a")" = $'a\nb' ]
+	rmemfsctl reload "$socket"
+	[ "$(grep -c "reloaded the clients" "$dir/server.log")" -eq 2 ]
 }
 
 @test "mounting right after umount does not wait" {
