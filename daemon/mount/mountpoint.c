@@ -239,7 +239,8 @@ static const char *mountpoint_reason(int err)
 		return "only root may, in a process that the daemon sees: run it in the daemon's PID "
 		       "and user namespace";
 	case -EUSERS:
-		return "other mounts read the export; the daemon's log names one";
+		return "its key may only read, or other mounts read the export; the daemon's log "
+		       "says which";
 	default:
 		return errno_text(err);
 	}
