@@ -11,10 +11,13 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+/* Not listed among the variables for users. */
+#define VARIABLE "RMEMFS_WORN_BLOCKS"
+
 uint64_t aead_worn_blocks(void)
 {
 #ifdef RMEMFS_CRASH_POINTS
-	const char *fewer = getenv("RMEMFS_WORN_BLOCKS");
+	const char *fewer = getenv(VARIABLE);
 
 	if (fewer)
 		return strtoull(fewer, NULL, 10);

@@ -59,7 +59,7 @@ static void report_loss(struct remote *r, const char *why)
 	if (r->stopping || r->session->connecting || session_lost(r->session))
 		return;
 	if (!r->ready_ms) {
-		session_complain(r->session, why);
+		session_complain(r->session, why, r->refused);
 	} else if (!r->down) {
 		r->down = true;
 		session_channel_down(r->session, why);
@@ -146,13 +146,14 @@ static void connect_begin(struct remote *r, int64_t now)
 	int err;
 
 	assert(!r->ch);
+	r->refused = false;
 	err = channel_connect(r->thread->evq, &s->address, &r->ch);
 	if (err) {
 		r->state = REMOTE_CONNECTING;
 		connect_failure_tell(r, err);
 		r->state = REMOTE_DOWN;
 		r->missed = true;
-		session_complain(s, errno_text(err));
+		session_complain(s, errno_text(err), false);
 		schedule_connect(r, now);
 		return;
 	}
@@ -195,6 +196,7 @@ static void proof_failed(struct remote *r, int err, const char *why)
 		r->state = REMOTE_DROPPING;
 		return;
 	}
+	r->refused = true;
 	session_connect_failed(r->session, err, "%s", why);
 	remote_channel_drop(r, "%s", why);
 }
@@ -277,6 +279,7 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		session_lose(s, why);
 	else if ((s->id || s->ended_id) && rep->status == -ESTALE)
 		session_lose(s, why);
+	r->refused = true;
 	remote_channel_drop(r, "refused: %s", why);
 }
 

@@ -86,6 +86,7 @@ struct remote {
 	int64_t ready_ms;        /* since when it is ready; 0: this channel never was */
 	bool missed;             /* remote_disconnected() */
 	bool down;               /* session_channel_down() was told */
+	bool refused;            /* this channel: the key, or the right to attach */
 	int64_t attach_ns;       /* when ATTACH was sent */
 	uint32_t attach_wait_ms; /* the wait that ATTACH asked for */
 	int64_t attach_ms;       /* ATTACHING: when it is sent again; 0: it is on its way */

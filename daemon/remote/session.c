@@ -211,10 +211,19 @@ void session_set_read_only(struct session *s, bool read_only)
 		read_only ? "becomes read-only" : "is to write from now on");
 }
 
+/* Whether a channel had these keys. */
+static bool had_keys(const struct session *s, unsigned keys)
+{
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (atomic_load(&s->threads[i].keys_ready) == keys)
+			return true;
+	return false;
+}
+
 void session_may_not_write(struct session *s, unsigned keys, const char *why)
 {
 	pthread_mutex_lock(&s->lock);
-	if (atomic_load(&s->keys) == keys && !atomic_load(&s->read_only)) {
+	if (atomic_load(&s->keys) == keys && !atomic_load(&s->read_only) && !had_keys(s, keys)) {
 		atomic_store(&s->read_only, true);
 		atomic_fetch_add(&s->keys, 1);
 		log_notice("server %s: the session stays read-only: %s", s->server, why);
@@ -542,7 +551,7 @@ void session_channel_down(struct session *s, const char *why)
 		log_warning("server %s: connection lost: %s; reconnecting", s->server, why);
 		s->down_ms = now_ms();
 		s->complain_ms = s->down_ms + COMPLAIN_MS;
-		s->restarted = false;
+		s->restarted = s->refusal_told = false;
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -561,14 +570,15 @@ void session_channel_back(struct session *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void session_complain(struct session *s, const char *why)
+void session_complain(struct session *s, const char *why, bool refused)
 {
 	int64_t now = now_ms();
 
 	pthread_mutex_lock(&s->lock);
 	if (!s->complain_ms)
 		s->complain_ms = now + COMPLAIN_MS;
-	if (now >= s->complain_ms) {
+	if (now >= s->complain_ms || (refused && !s->refusal_told)) {
+		s->refusal_told |= refused;
 		log_warning("server %s: still not connected: %s", s->server, why);
 		s->complain_ms = now + COMPLAIN_MS;
 	}

@@ -54,7 +54,8 @@ const char *session_protection_note(const struct session *s);
  * a session becomes read-only, nothing may be under way that changes something. Any thread. */
 void session_set_read_only(struct session *s, bool read_only);
 /* The server has refused to let the session write; ATTACH asked with the keys of that number. The
- * session is read-only again, and logs why, unless it has changed since. Any thread. */
+ * session is read-only again, and logs why, unless it has changed since. If it could write before
+ * with such keys, the right was taken away: it stays as it is, and waits. Any thread. */
 void session_may_not_write(struct session *s, unsigned keys, const char *why);
 bool session_is_read_only(const struct session *s);
 /* Whether all channels were attached since then. Any thread. */

@@ -103,6 +103,7 @@ struct session {
 	bool restarted;      /* since the loss that is being mended */
 	unsigned ndown;      /* channels that were ready, and are to become so again */
 	int64_t down_ms, complain_ms;
+	bool refusal_told; /* since the loss */
 };
 
 /* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. While
@@ -147,7 +148,9 @@ void session_tell_waiting(struct session *s, const char *why);
  * one for its end, whatever the number of channels and attempts. */
 void session_channel_down(struct session *s, const char *why);
 void session_channel_back(struct session *s);
-void session_complain(struct session *s, const char *why);
+/* refused: by a server that is there. Someone has to act, so the first such line of a loss is
+ * logged at once. */
+void session_complain(struct session *s, const char *why, bool refused);
 
 /* The sum over all threads, since the session began. */
 void session_totals(struct session *s, struct rpc_counters *totals);
