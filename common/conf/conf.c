@@ -193,11 +193,18 @@ bool conf_is_elsewhere(const struct conf_elsewhere *elsewhere, const char *name)
 	return false;
 }
 
+/* Within a group the other file's names are far. */
+static bool is_elsewhere(const struct reader *r, const config_setting_t *s)
+{
+	return r->elsewhere && config_setting_is_root(config_setting_parent(s)) &&
+	       conf_is_elsewhere(r->elsewhere, config_setting_name(s));
+}
+
 static int refuse_unknown(struct reader *r, const config_setting_t *s, const struct conf_key *keys)
 {
 	struct word_guess guess = {.unknown = config_setting_name(s)};
 
-	if (r->elsewhere && conf_is_elsewhere(r->elsewhere, guess.unknown))
+	if (is_elsewhere(r, s))
 		return refuse(r, s, guess.unknown, "belongs to %s", r->elsewhere->file);
 	for (; keys->name; keys++)
 		word_guess_offer(&guess, keys->name);
