@@ -49,7 +49,10 @@ begin() {
 	if [ "$transport" = tcp ]; then
 		local port=$((27000 + RANDOM % 4000))
 		listen+=(--listen "tcp:127.0.0.1:$port")
-		options=transport=tcp,port=$port source_of[$place]=127.0.0.1:/pairs
+		options=transport=tcp,port=$port
+		# A build from before there were keys lets anybody in.
+		! "$2/rmemfs-server" --help | grep -q -- --insecure || listen+=(--insecure)
+		source_of[$place]=127.0.0.1:/pairs
 	fi
 	"$2/rmemfs-server" -c /dev/null --memory-dir "$memory/$place/memory" --export pairs:512MiB "${listen[@]}" \
 		2>"$work/$place.server.log" &

@@ -13,7 +13,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 : "${RMEMFS_TEST_TRANSPORT:?tcp or verbs}" "${RMEMFS_BIN:?the folder of the programs}"
 RMEMFS_BIN=$(cd "$RMEMFS_BIN" && pwd)
 VM_WORK=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-two.XXXXXX")
-export RMEMFS_TEST_TRANSPORT RMEMFS_BIN VM_WORK
+RMEMFS_TEST_KEY_LINE=$("$RMEMFS_BIN/rmemfsctl" keygen test 2>/dev/null)
+export RMEMFS_TEST_TRANSPORT RMEMFS_BIN RMEMFS_TEST_KEY_LINE VM_WORK
 
 tests=
 # shellcheck disable=SC2317 # called by the trap

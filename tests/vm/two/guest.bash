@@ -9,8 +9,10 @@ RMEMFS_BIN=$TMPDIR/bin RMEMFS_TEST_SMALL=1 BATS_TEST_DIRNAME=$two_here/../../e2e
 . "$BATS_TEST_DIRNAME/helpers.bash"
 dir=$TMPDIR/test mnt=$TMPDIR/test/mnt memory=/dev/shm/rmemfs-test
 socket=$dir/server.sock server_address=10.9.0.1 port=7470
-export_size=192MiB
+export_size=192MiB key_file=$dir/test.key
 mkdir -p "$dir"
+# Both machines have the key that two.sh has made.
+[ -s "$key_file" ] || (umask 077 && echo "$RMEMFS_TEST_KEY_LINE" >"$key_file")
 
 # ---- programs ------------------------------------------------------------------------------------
 
@@ -68,8 +70,8 @@ served_or_ended() {
 
 serve() {
 	local exports=()
-	[ -n "$server_conf" ] || exports=(--export "default:$export_size")
-	program server rmemfs-server -c "${server_conf:-/dev/null}" --memory-dir "$memory" \
+	[ -n "$server_conf" ] || exports=(--export "default:$export_size" --key "$key_file")
+	program server rmemfs-server -c "$(keyed_conf)" --memory-dir "$memory" \
 		"${exports[@]}" --listen "shm:$socket" \
 		--listen "$transport:$server_address:$port" "$@"
 	until_true 60 served_or_ended || die "the server does not answer"
@@ -104,7 +106,7 @@ mount_as() {
 
 # mount_remote [OPTIONS]: mounts the export of the other machine.
 remote_options() {
-	echo "transport=$transport,port=$port,connect_timeout=30${1:+,$1}"
+	echo "transport=$transport,port=$port,key=$key_file,connect_timeout=30${1:+,$1}"
 }
 
 mount_remote() {
