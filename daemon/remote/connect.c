@@ -187,15 +187,8 @@ static void attach_begin(struct remote *r)
 	connect_ask(r, &req);
 }
 
-/* A key that the server does not accept is no failure while the file has others. */
 static void proof_failed(struct remote *r, int err, const char *why)
 {
-	if (err == -EACCES && prove_key_has_more(r)) {
-		log_info("%s; the next key of the file is tried", why);
-		snprintf(r->reason, sizeof(r->reason), "%s", why);
-		r->state = REMOTE_DROPPING;
-		return;
-	}
 	r->refused = true;
 	session_connect_failed(r->session, err, "%s", why);
 	remote_channel_drop(r, "%s", why);
@@ -223,10 +216,16 @@ static void auth_answered(struct remote *r, const struct rpc_reply *rep)
 	char why[SESSION_WHY_BYTES];
 	int ret = prove_key_answered(r, rep, why, sizeof(why));
 
-	if (ret == 1)
+	if (ret == 1) {
 		attach_begin(r);
-	else if (ret < 0 && ret != -ENOTCONN)
+	} else if (ret == -EACCES && prove_key_has_more(r)) {
+		/* No failure while the file has other keys. */
+		log_info("%s; the next key of the file is tried", why);
+		snprintf(r->reason, sizeof(r->reason), "%s", why);
+		r->state = REMOTE_DROPPING;
+	} else if (ret < 0 && ret != -ENOTCONN) {
 		proof_failed(r, ret, why);
+	}
 }
 
 static void fetch_regions(struct remote *r)

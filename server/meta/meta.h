@@ -208,8 +208,8 @@ struct meta_session {
 	uint8_t owner[OWNER_BYTES];
 	uint64_t instance;
 	uint16_t nchannels;
-	/* The client of the configuration that the session belongs to. Empty: root, or the server's
-	 * own user, over shm. */
+	/* The client of the configuration that the session belongs to; "local": root, or the
+	 * server's own user, over shm. Empty: the record is of an earlier release, and nobody's. */
 	char holder[HOLDER_NAME_MAX + 1];
 	uint8_t token[TOKEN_BYTES]; /* random; each later ATTACH has to show it */
 	char client[128];           /* for people; ATTACH's, made printable */
