@@ -43,7 +43,7 @@ struct rpc_attach {
 	uint32_t wait_ms; /* how long to wait for an export that is in use */
 	struct rpc_str export_name;
 	/* Of the session that is joined or resumed, as its first answer has brought it. */
-	const uint8_t *token; /* [TOKEN_BYTES]; NULL: zeros */
+	const uint8_t *token;  /* [TOKEN_BYTES]; NULL: zeros */
 	struct rpc_str client; /* for people: "host:/mnt/rmem (pid 311)" */
 };
 

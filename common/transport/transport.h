@@ -242,7 +242,7 @@ struct channel_keys; /* common/auth/channel_keys.h */
 enum protect_direction { PROTECT_IN = 1, PROTECT_OUT = 2 };
 
 enum channel_protection {
-	CHANNEL_PLAIN,    /* whoever is on the path reads all, and can change it */
+	CHANNEL_PLAIN,    /* all can be read, and changed, on the path */
 	CHANNEL_MESSAGES, /* messages are encrypted and proven; READs and WRITEs are plain */
 	CHANNEL_ALL,      /* all bytes are encrypted and proven */
 	CHANNEL_LOCAL,    /* no byte leaves this machine */

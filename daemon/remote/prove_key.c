@@ -73,7 +73,7 @@ static int not_accepted(struct remote *r, char *why, size_t whylen)
 	return refused(r);
 }
 
-/* Whoever answered is not who has the key. */
+/* The peer that answered does not have the key. */
 static int not_proven(struct remote *r, char *why, size_t whylen)
 {
 	snprintf(why, whylen,

@@ -46,7 +46,7 @@ struct transport *session_transport(struct session *s);
 /* "tcp 127.0.0.1:7470": for logs. */
 const char *session_server(const struct session *s);
 
-/* What protects its bytes on the way to the server, for the log: ", all bytes protected". */
+/* The protection of its bytes on the way to the server, for the log: ", all bytes protected". */
 const char *session_protection_note(const struct session *s);
 
 /* The server takes no change from this session any more, or takes changes again. Each thread

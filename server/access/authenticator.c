@@ -20,7 +20,7 @@ struct attempt {
 	bool posted;    /* the caller waits for the step's end */
 	bool abandoned; /* guarded by the lock: the caller has deleted it while the thread had it */
 
-	/* Of whoever has it: the caller between two steps, else the thread. */
+	/* The caller uses these between two steps, and else the thread does. */
 	struct handshake *handshake; /* NULL: no step was run, or it is over */
 	enum handshake_state state;
 	size_t inlen, outlen;

@@ -35,7 +35,7 @@ void authenticator_clear(struct authenticator *a);
 /* Takes the oldest attempt whose step has ended; NULL: none. */
 struct attempt *authenticator_take(struct authenticator *a);
 
-/* What the channel's keys are bound to, besides the handshake; copied. */
+/* The channel's keys are bound to this, besides the handshake. It is copied. */
 struct attempt_channel {
 	const uint8_t *client_hello, *server_hello; /* [HANDSHAKE_HELLO_BYTES] */
 	uint8_t kind;                               /* enum transport_kind */

@@ -94,7 +94,7 @@ struct server {
 	unsigned nports;
 	int epoll_fd, signal_fd;
 
-	struct access_current access;        /* who may do what */
+	struct access_current access;        /* the clients of the exports */
 	struct authenticator *authenticator; /* see auth.h */
 
 	struct recalls *recalls;    /* see recall.h */

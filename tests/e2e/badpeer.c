@@ -324,7 +324,7 @@ static struct handshake *new_handshake(const char *path)
 	return h;
 }
 
-/* What follows is protected. */
+/* All that follows is protected. */
 static void protect(int fd, const struct handshake *h)
 {
 	struct channel_keys keys;

@@ -194,7 +194,7 @@ static ssize_t recv_plain(int fd, struct iovec *iov, int niov, bool *drained)
 	return got;
 }
 
-/* What the kernel's TLS says of a record that is not the peer's, or no data. */
+/* The kernel's TLS has errors of its own for a record that is not the peer's, or has no data. */
 static ssize_t kernel_error(ssize_t got)
 {
 	return got == -EIO || got == -EINVAL || got == -EMSGSIZE ? -EBADMSG : got;

@@ -70,7 +70,7 @@ static void expect_refusal(struct rpc_client *c)
 	client_wait_closed(c);
 }
 
-/* Whoever was refused: nobody else has noticed. */
+/* One was refused, and nobody else has noticed. */
 static void expect_others_work(void)
 {
 	client_connect(&other);

@@ -54,7 +54,7 @@ static void protect__other_keys__nothing_goes_out(void **state)
 	assert_int_equal(next_event(f->q).type, EV_CLOSED);
 }
 
-/* Who has come between can't go on in the place of the client. */
+/* An attacker that has come between can't go on in the place of the client. */
 static void protect__plain_message__ends_the_channel(void **state)
 {
 	struct fixture *f = *state;
