@@ -158,6 +158,52 @@ checked() {
 		"export 'b': new, 16MiB; its share of the metadata is 12MiB" "${access[@]}" "a start would succeed"
 }
 
+@test "--check-config says who may do what, and warns of clients that may do too much" {
+	printf 'RMEMFS-KEY-1:%s:\n' web1-k7q2:0sE89nwH9zEzWXYlRQCvpab6VpIkoqifrxLzD6dCImtODlil \
+		a:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh/ZDHS5 >"$dir/web.key"
+	chmod 0600 "$dir/web.key"
+	cat >"$dir/server.conf" <<-END
+		exports = (
+			{ name = "a"; size = "16MiB"; clients = (
+				{ name = "web"; keys = "$dir/web.key"; hosts = [ "10.0.0.0/24", "::1" ]; },
+				{ name = "backup"; keys = "$dir/web.key"; access = "read-only"; sessions = 4; },
+				{ name = "anybody"; insecure = true; access = "status"; } ); },
+			{ name = "b"; size = "16MiB"; } );
+		listen = [ "shm:$socket", "tcp:127.0.0.1:$port" ];
+		local_access = "read-only";
+	END
+	check
+	[ "$status" -eq 0 ]
+	diff <(cat <<-END
+		export 'a': client 'web' may read and write, with key web1-k7q2 (fingerprint 26d26a7d) or a (fingerprint 377736b6) of $dir/web.key, from 10.0.0.0/24, ::1
+		export 'a': client 'backup' may read, with key web1-k7q2 (fingerprint 26d26a7d) or a (fingerprint 377736b6) of $dir/web.key, from any address; 4 sessions at a time
+		export 'a': client 'anybody' may ask for its state, without a key, from any address
+		export 'b': nobody over tcp and verbs
+		each export: over shm root and the server's user may read
+	END
+	) <(grep -E "^(export|each).*( may |nobody)" <<<"$output")
+	[[ $output == *"export 'a': key web1-k7q2 is of client 'web' and of client 'backup': the first one whose hosts have the peer's address counts"* ]]
+	[[ $output == *"export 'a': client 'anybody' is insecure and may come from any address: anybody who reaches this server may ask for its state without a key; name its addresses in hosts"* ]]
+	[[ $output == *"export 'b' has no clients: nobody can mount it over tcp and verbs. Make a key (rmemfsctl keygen) and name its file in clients, or say insecure there"* ]]
+	# A key that others can read is nobody's.
+	chmod 0644 "$dir/web.key"
+	check
+	[ "$status" -eq 78 ]
+	[[ $output == *"$dir/server.conf:3: keys: key file $dir/web.key has mode 0644, and other users may read it: chmod "* ]]
+	[ "${lines[-1]}" = "a start would be refused" ]
+	# On the command line, too.
+	check --export c:16MiB --key "$dir/web.key"
+	[ "$status" -eq 78 ]
+	[[ $output == *"--key: key file $dir/web.key has mode 0644, and other users may read it: chmod "* ]]
+	chmod 0600 "$dir/web.key"
+	check --export c:16MiB --key "$dir/web.key"
+	[ "$status" -eq 0 ]
+	[[ $output == *"export 'c': client 'web' may read and write, with key web1-k7q2 "* ]]
+	check --export c:16MiB --insecure
+	[ "$status" -eq 0 ]
+	[[ $output == *"export 'c': client 'anybody' may read and write, without a key, from any address"* ]]
+}
+
 @test "--check-config names all problems, each with what to do, and has the status of the start" {
 	cat >"$dir/server.conf" <<-END
 		exports = ( { name = "a"; size = "64MiB"; } );
