@@ -272,8 +272,9 @@ states() {
 }
 
 environment() {
-	grep -rhoE 'getenv\("[A-Z_]+"' common server daemon --include='*.c' | cut -d '"' -f 2 \
-		>"$work/sources"
+	# No user of a release sees RMEMFS_WORN_BLOCKS: it is for tests alone.
+	grep -rhoE 'getenv\("[A-Z_]+"' common server daemon --include='*.c' | cut -d '"' -f 2 |
+		grep -vx RMEMFS_WORN_BLOCKS >"$work/sources"
 	section "$1" ENVIRONMENT | sed -n 's/^\.It Ev //p' | sed 's/ , /\n/g' >"$work/page"
 	grep RMEMFS_ "$work/page" >"$work/ours"
 	all_in "variables of the sources" "$work/sources" "$work/page" || return
