@@ -289,6 +289,17 @@ static int main_start(struct daemon *d, const struct options *options)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* A set-user-id program is as good as the server that it comes from. */
+static void warn_of_rights(struct daemon *d, const struct options *options)
+{
+	bool rights = options->suid == PERMISSION_GIVEN || options->dev == PERMISSION_GIVEN;
+
+	if (rights && !options->config.key &&
+		transport_kind_of(fs_transport(d->fs)) != TRANSPORT_SHM)
+		log_warning("set-user-id programs and device files work that come from a server "
+			    "which proves no key: mount with key=FILE, or without suid and dev");
+}
+
 static void tell_ready(struct daemon *d, const struct options *options)
 {
 	/* The standard error of mount(8) is its caller's, and the caller expects it to end with
@@ -297,6 +308,7 @@ static void tell_ready(struct daemon *d, const struct options *options)
 		background_leave(!options->helper);
 	log_info("%s is mounted on %s over %s%s", options->source_text,
 		d->fs_options.session.mountpoint, fs_server(d->fs), fs_protection_note(d->fs));
+	warn_of_rights(d, options);
 	/* In the background only the exit status tells the caller. */
 	if (d->report >= 0)
 		background_ready(d->report);

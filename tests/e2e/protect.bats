@@ -35,3 +35,22 @@ resumed() {
 	[ "$i" -lt 1000 ]
 	[ "$(grep -c "connection lost" "$dir/daemon.log")" -eq 0 ]
 }
+
+warned() {
+	[ "$(grep -c "come from a server which proves no key" "$dir/daemon.log")" -eq "$1" ]
+}
+
+@test "set-user-id programs of a server that proves no key are warned of" {
+	start_server
+	mount_rmem -o suid
+	warned 0
+	umount_rmem
+	stop_server
+	without_key
+	start_server
+	mount_rmem
+	warned 0
+	umount_rmem
+	mount_rmem -o suid
+	if [ "$transport" = shm ]; then warned 0; else warned 1; fi
+}
