@@ -499,6 +499,9 @@ static void connection_closed(struct remote *r, int status)
 	char why[SESSION_WHY_BYTES];
 	int64_t now = now_ms();
 
+	/* Amid the handshake the server's end comes plain, where what is protected is due. */
+	if (status == -EBADMSG && r->state == REMOTE_PROVING)
+		status = -ECONNRESET;
 	if (ours) {
 		snprintf(why, sizeof(why), "%s", r->reason);
 	} else {

@@ -129,6 +129,7 @@ int control_tick(struct server *s)
 
 	next = sessions_judge(s, now);
 	next = control_sooner(next, lost_memory_tick(s, now));
+	next = control_sooner(next, auth_tick(s, now));
 	next = control_sooner(next, page_reuse_tick(s, now));
 	next = control_sooner(next, page_recall_tick(s, now));
 	next = control_sooner(next, snapshot_tick(s, now));

@@ -157,6 +157,7 @@ static void init_lists(struct server *s)
 	list_init(&s->ready);
 	list_init(&s->parked);
 	list_init(&s->waiting);
+	list_init(&s->auth_waiting);
 	list_init(&s->strangers);
 	list_init(&s->stalled);
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "server/access/authenticator.h"
 
@@ -11,7 +12,7 @@ static_assert(RPC_AUTH_FLIGHT_MAX == (int)HANDSHAKE_FLIGHT_MAX, "a flight is one
 
 bool auth_is_proving(const struct conn *c)
 {
-	return c->attempt;
+	return c->attempt || c->auth_waits;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -23,18 +24,17 @@ static const char *out_of_turn(const struct conn *c, uint8_t step)
 		return "a key that is proven after it has attached";
 	if (c->has_proof)
 		return "a second key";
-	if (c->attempt && attempt_is_posted(c->attempt))
+	if (c->auth_waits || (c->attempt && attempt_is_posted(c->attempt)))
 		return "a flight of the handshake before the last one was answered";
 	if (step != (c->attempt ? 2 : 1))
 		return "a flight of the handshake that is not due";
 	return NULL;
 }
 
-void auth_request(struct client_request *req)
+static void post_flight(struct client_request *req)
 {
 	const struct rpc_auth *auth = &req->rpc.auth;
 	struct conn *c = req->conn;
-	const char *breach = out_of_turn(c, auth->step);
 	struct attempt_channel channel = {
 		.client_hello = channel_client_hello(c->channel),
 		.server_hello = channel_server_hello(c->channel),
@@ -42,16 +42,56 @@ void auth_request(struct client_request *req)
 	};
 	int err = 0;
 
-	if (breach) {
-		conn_breach(c, breach);
-		return;
-	}
 	if (!c->attempt)
 		err = attempt_new(c->server->authenticator, &channel, c, &c->attempt);
 	if (err)
 		conn_breach(c, "no memory for its handshake");
 	else
 		attempt_post(c->attempt, auth->tail.data, auth->tail.len);
+}
+
+/* Whether the handshake may begin now. Over shm the peer is root or the server's user. */
+static bool may_begin(const struct conn *c, int64_t now, int64_t *again_ms)
+{
+	struct sockaddr_storage address;
+
+	return !channel_peer_address(c->channel, &address) ||
+	       auth_budget_take(&c->server->auth_budget, &address, now, again_ms);
+}
+
+int64_t auth_tick(struct server *s, int64_t now)
+{
+	int64_t next = INT64_MAX, again_ms;
+
+	list_for_each_safe (pos, &s->auth_waiting) {
+		struct client_request *req = list_entry(pos, struct client_request, link);
+
+		if (!may_begin(req->conn, now, &again_ms)) {
+			next = again_ms < next ? again_ms : next;
+			continue;
+		}
+		list_del(&req->link);
+		req->conn->auth_waits = false;
+		post_flight(req);
+	}
+	return next == INT64_MAX ? -1 : next;
+}
+
+void auth_request(struct client_request *req)
+{
+	struct conn *c = req->conn;
+	const char *breach = out_of_turn(c, req->rpc.auth.step);
+	int64_t again_ms;
+
+	if (breach) {
+		conn_breach(c, breach);
+	} else if (c->attempt || may_begin(c, now_ms(), &again_ms)) {
+		post_flight(req);
+	} else {
+		c->auth_waits = true;
+		list_del(&req->link);
+		list_add_tail(&c->server->auth_waiting, &req->link);
+	}
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -72,6 +112,7 @@ static void forget_attempt(struct conn *c)
 
 static void proven(struct conn *c, struct client_request *req)
 {
+	struct sockaddr_storage address;
 	int err = channel_protect(c->channel, PROTECT_IN | PROTECT_OUT, attempt_keys(c->attempt));
 
 	if (err) {
@@ -82,6 +123,8 @@ static void proven(struct conn *c, struct client_request *req)
 	c->proof = *attempt_proof(c->attempt);
 	c->has_proof = true;
 	forget_attempt(c);
+	if (channel_peer_address(c->channel, &address))
+		auth_budget_give_back(&c->server->auth_budget, &address, now_ms());
 	client_request_answer(req, &(struct rpc_reply){0});
 }
 
@@ -121,4 +164,6 @@ void auth_event(struct server *s)
 	authenticator_clear(s->authenticator);
 	while ((at = authenticator_take(s->authenticator)))
 		step_ended(attempt_user(at));
+	/* Those that succeeded have left room. */
+	auth_tick(s, now_ms());
 }

@@ -19,6 +19,10 @@ void auth_request(struct client_request *req);
 /* The authenticator's descriptor is readable. */
 void auth_event(struct server *s);
 
+/* Begins handshakes that had to wait (auth_budget.h). Returns when to call it next, in now_ms();
+ * -1: none waits. */
+int64_t auth_tick(struct server *s, int64_t now);
+
 /* Whether the channel's handshake has begun, and is not over. */
 bool auth_is_proving(const struct conn *c);
 

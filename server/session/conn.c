@@ -260,6 +260,7 @@ static void drop_requests(struct conn *c)
 {
 	attempt_delete(c->attempt);
 	c->attempt = NULL;
+	c->auth_waits = false;
 	for (unsigned i = 0; i < CHANNEL_SLOTS; i++)
 		client_request_drop(&c->slots[i]);
 	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)

@@ -33,6 +33,7 @@ struct conn {
 	struct channel *channel;
 	struct client_session *session; /* NULL: unattached */
 	struct attempt *attempt;        /* its handshake, see auth.h; NULL: none, or it is over */
+	bool auth_waits;                /* its handshake waits for its turn */
 	bool has_proof;                 /* the peer has proven the key of: */
 	struct access_proof proof;
 	/* The configuration's client that it is, since its last ATTACH was permitted; and how many

@@ -23,6 +23,7 @@
 #include "server/access/access_current.h"
 #include "server/config/config.h"
 #include "server/memory/exports.h"
+#include "server/session/auth_budget.h"
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/session/penalty.h"
@@ -96,6 +97,7 @@ struct server {
 
 	struct access_current access;        /* the clients of the exports */
 	struct authenticator *authenticator; /* see auth.h */
+	struct auth_budget auth_budget;
 
 	struct recalls *recalls;    /* see recall.h */
 	struct snapshot *snapshot;  /* see snapshot.h */
@@ -131,11 +133,12 @@ struct server {
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or
 	 * free. */
-	struct list ready;     /* to be run again, or of no session: before all others */
-	struct list parked;    /* waiting for pages */
-	struct list waiting;   /* ATTACHes that wait for another session or channel to end */
-	struct list strangers; /* STATUS of strangers that wait for their turn */
-	struct list stalled;   /* REGIONS that wait for the transport to make keys */
+	struct list ready;        /* to be run again, or of no session: before all others */
+	struct list parked;       /* waiting for pages */
+	struct list waiting;      /* ATTACHes that wait for another session or channel to end */
+	struct list auth_waiting; /* AUTHs whose handshakes wait for their turn */
+	struct list strangers;    /* STATUS of strangers that wait for their turn */
+	struct list stalled;      /* REGIONS that wait for the transport to make keys */
 };
 
 /* 0 or -errno; the reason is logged. -EINTR: it was asked to end before it served. */

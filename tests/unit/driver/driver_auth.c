@@ -8,6 +8,7 @@
 
 #include "common/auth/handshake.h"
 #include "common/base/util.h"
+#include "server/session/auth_budget.h"
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
 
@@ -254,6 +255,45 @@ static void auth__garbage__is_refused(void **state)
 	expect_others_work();
 }
 
+/* Takes the next event of many channels. Counts those that end. */
+static struct event next_of_many(unsigned *ended)
+{
+	struct event event;
+
+	client_event(&other, &event);
+	*ended += event.type == EV_CLOSED;
+	if (event.type == EV_RECV)
+		channel_recv_done(event.channel, event.data);
+	return event;
+}
+
+/* More strangers than an address may have at once. Those above that wait for their turn, and so
+ * does the client, which is at the same address. */
+static void auth__crowd_of_forged__is_answered_and_keeps_nobody_out(void **state)
+{
+	enum { MANY = AUTH_BUDGET_BURST + 10 };
+	static struct channel *many[MANY];
+	struct transport_address address;
+	unsigned ended = 0;
+
+	server_address(&server, &address);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(channel_connect(other.q, &address, &many[i]), 0);
+		while (next_of_many(&ended).channel != many[i])
+			continue;
+		other.channel = many[i];
+		send_flight(&other, 1, "forged", 6);
+	}
+	client_connect(&client);
+	assert_int_equal(client_prove(&client, &server.key), 0);
+	while (ended < MANY)
+		next_of_many(&ended);
+	for (unsigned i = 0; i < MANY; i++)
+		channel_delete(many[i]);
+	other.channel = NULL;
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+}
+
 /* A flight that was recorded does not let in who plays it again. */
 static void auth__replayed_flights__are_refused(void **state)
 {
@@ -371,6 +411,7 @@ int driver_run_auth(void)
 		AUTH_TEST(auth__garbage__is_refused),
 		AUTH_TEST(auth__replayed_flights__are_refused),
 		AUTH_TEST(auth__peer_goes_amid_its_handshake),
+		AUTH_TEST(auth__crowd_of_forged__is_answered_and_keeps_nobody_out),
 		AUTH_TEST(resume__without_the_sessions_token__is_refused),
 		AUTH_TEST(resume__after_a_restart),
 	};

@@ -1,0 +1,107 @@
+/* auth_budget.c - see auth_budget.h. A debt is a time: each handshake adds its price to it, and time
+ * pays it off (the generic cell rate algorithm, ITU-T I.371). */
+#include "server/session/auth_budget.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "common/base/util.h"
+
+enum { ALL_US = 1000000 / AUTH_BUDGET_ALL, ADDRESS_US = 1000000 / AUTH_BUDGET_ADDRESS };
+
+/* An IPv4 address, mapped or not, is its mapped form; of IPv6 the first 64 bits count. */
+static void network_of(const struct sockaddr_storage *address, uint8_t network[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+
+	memset(network, 0, 16);
+	if (address->ss_family == AF_INET) {
+		memcpy(network, mapped, sizeof(mapped));
+		memcpy(network + 12, &in->sin_addr, 4);
+	} else if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		memcpy(network, &in6->sin6_addr, 16);
+	} else {
+		memcpy(network, &in6->sin6_addr, 8);
+	}
+}
+
+static struct auth_debtor *find(struct auth_budget *b, const uint8_t network[16])
+{
+	for (unsigned i = 0; i < AUTH_BUDGET_ADDRESSES; i++)
+		if (b->v[i].paid_us && memcmp(b->v[i].network, network, 16) == 0)
+			return &b->v[i];
+	return NULL;
+}
+
+static bool is_known(const struct auth_debtor *d, int64_t now)
+{
+	return d->known_until_ms > now;
+}
+
+/* Strangers go before those that are known. */
+static struct auth_debtor *cheapest(struct auth_budget *b, int64_t now)
+{
+	struct auth_debtor *best = &b->v[0];
+
+	for (unsigned i = 1; i < AUTH_BUDGET_ADDRESSES; i++) {
+		struct auth_debtor *d = &b->v[i];
+		bool better = d->paid_us < best->paid_us;
+
+		if (is_known(d, now) != is_known(best, now))
+			better = is_known(best, now);
+		if (better)
+			best = d;
+	}
+	return best;
+}
+
+static struct auth_debtor *debtor_of(
+	struct auth_budget *b, const struct sockaddr_storage *address, int64_t now)
+{
+	uint8_t network[16];
+	struct auth_debtor *d;
+
+	network_of(address, network);
+	d = find(b, network);
+	if (d)
+		return d;
+	d = cheapest(b, now);
+	*d = (struct auth_debtor){.paid_us = 1};
+	memcpy(d->network, network, sizeof(network));
+	return d;
+}
+
+/* When a debt has room for another price; in the past: now. */
+static int64_t room_at_us(int64_t paid_us, int64_t price_us)
+{
+	return paid_us - (AUTH_BUDGET_BURST - 1) * price_us;
+}
+
+bool auth_budget_take(struct auth_budget *b, const struct sockaddr_storage *address, int64_t now,
+	int64_t *again_ms)
+{
+	struct auth_debtor *d = debtor_of(b, address, now);
+	int64_t now_us = now * 1000, at_us = room_at_us(d->paid_us, ADDRESS_US);
+
+	if (!is_known(d, now))
+		at_us = max_i64(at_us, room_at_us(b->paid_us, ALL_US));
+	if (at_us > now_us) {
+		*again_ms = at_us / 1000 + 1;
+		return false;
+	}
+	d->paid_us = max_i64(d->paid_us, now_us) + ADDRESS_US;
+	b->paid_us = max_i64(b->paid_us, now_us) + ALL_US;
+	return true;
+}
+
+void auth_budget_give_back(
+	struct auth_budget *b, const struct sockaddr_storage *address, int64_t now)
+{
+	struct auth_debtor *d = debtor_of(b, address, now);
+
+	d->paid_us = max_i64(1, d->paid_us - ADDRESS_US);
+	d->known_until_ms = now + AUTH_BUDGET_KNOWN_MS;
+	b->paid_us -= ALL_US;
+}
