@@ -13,8 +13,9 @@
  * any address. The order of clients matters only if one key is in two of them, which
  * access_report.h warns of.
  *
- * Over shm keys and clients don't count. Root and the server's user get local_access, and may
- * always ask for the state; nobody else gets anything.
+ * Over shm keys and clients don't count. A peer that may open the socket, by the mode of its file,
+ * gets local_access, and may always ask for the state. That is root and the server's user, unless
+ * the admin has changed the mode.
  *
  * A peer must not learn which exports there are. So it gets the same answer for an export that is
  * not there, one that its key is not for, and one that is not for its address. The text for the log
@@ -33,7 +34,6 @@
 struct access_peer {
 	enum transport_kind kind;
 	const struct sockaddr *address;   /* NULL: it has none, as over shm */
-	const uid_t *uid;                 /* shm: of its process; NULL: not known */
 	const struct access_proof *proof; /* NULL: it has proven no key */
 };
 

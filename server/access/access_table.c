@@ -241,7 +241,6 @@ int access_table_new(
 	if (!table)
 		return -ENOMEM;
 	atomic_init(&table->references, 1);
-	table->uid = geteuid();
 	table->local = config->local_access;
 	err = build(&(struct builder){config, table, why, whylen});
 	if (err)

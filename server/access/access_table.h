@@ -55,7 +55,6 @@ struct access_export {
 
 struct access_table {
 	atomic_uint references;
-	uid_t uid;               /* of the server */
 	enum access_level local; /* over shm, for root and this user */
 	struct access_export *exports;
 	size_t nexports;

@@ -10,7 +10,6 @@
 struct permit_peer {
 	struct access_peer peer;
 	struct sockaddr_storage address;
-	uid_t uid;
 };
 
 static void describe_peer(const struct conn *c, struct permit_peer *p)
@@ -21,8 +20,6 @@ static void describe_peer(const struct conn *c, struct permit_peer *p)
 	};
 	if (channel_peer_address(c->channel, &p->address))
 		p->peer.address = (const struct sockaddr *)&p->address;
-	if (channel_peer_uid(c->channel, &p->uid))
-		p->peer.uid = &p->uid;
 }
 
 static enum access_level level_of(uint32_t attach_flags)

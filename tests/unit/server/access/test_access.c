@@ -80,10 +80,9 @@ static int decide(const char *from, const char *key, const char *export, enum ac
 	return access_decide(table, &peer, &wish, &decision);
 }
 
-static int decide_local(
-	const struct access_table *t, const uid_t *uid, const char *export, enum access_level level)
+static int decide_local(const struct access_table *t, const char *export, enum access_level level)
 {
-	struct access_peer peer = {.kind = TRANSPORT_SHM, .uid = uid};
+	struct access_peer peer = {.kind = TRANSPORT_SHM};
 	struct access_wish wish = wish_for(export, level);
 
 	return access_decide(t, &peer, &wish, &decision);
@@ -283,7 +282,6 @@ static void decide__local(void **state)
 		{"read-only", 0, 0, -EROFS},
 		{"none", 0, -EACCES, -EACCES},
 	};
-	const uid_t root = 0, server = 1001, other = 1002;
 	char text[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -293,16 +291,11 @@ static void decide__local(void **state)
 			"local_access = \"%s\"; exports = ( { name = \"a\"; size = 4096 } )",
 			cases[i].text);
 		t = access_table_of(text);
-		t->uid = server;
-		assert_int_equal(decide_local(t, &root, "a", ACCESS_STATUS), cases[i].status);
+		assert_int_equal(decide_local(t, "a", ACCESS_STATUS), cases[i].status);
 		assert_holder("local", i < 2 ? ACCESS_READ_WRITE - i : ACCESS_STATUS, 256);
-		assert_int_equal(
-			decide_local(t, &server, "a", ACCESS_READ_ONLY), cases[i].read_only);
-		assert_int_equal(
-			decide_local(t, &root, "a", ACCESS_READ_WRITE), cases[i].read_write);
-		assert_int_equal(decide_local(t, &other, "a", ACCESS_STATUS), -EACCES);
-		assert_int_equal(decide_local(t, NULL, "a", ACCESS_STATUS), -EACCES);
-		assert_int_equal(decide_local(t, &root, "b", ACCESS_STATUS), -ENOENT);
+		assert_int_equal(decide_local(t, "a", ACCESS_READ_ONLY), cases[i].read_only);
+		assert_int_equal(decide_local(t, "a", ACCESS_READ_WRITE), cases[i].read_write);
+		assert_int_equal(decide_local(t, "b", ACCESS_STATUS), -ENOENT);
 		assert_string_equal(decision.answer, "there is no export 'b'");
 		access_table_put(t);
 	}
@@ -316,10 +309,8 @@ static void decide__local_goes_by_local_access_alone(void **state)
 		"{ name = \"web\"; keys = \"@/web.key\" }, { name = \"any\"; insecure = true } ) } )");
 	struct access_peer peer = peer_at("10.0.0.1", "web-1");
 	struct access_wish wish = wish_for("a", ACCESS_READ_ONLY);
-	const uid_t root = 0;
 
 	peer.kind = TRANSPORT_SHM;
-	peer.uid = &root;
 	assert_int_equal(access_decide(t, &peer, &wish, &decision), -EACCES);
 	assert_string_equal(
 		decision.answer, "export 'a' can't be mounted over shm: local_access is \"none\"");
@@ -394,13 +385,12 @@ static void still__insecure_and_local(void **state)
 	struct access_table *closed = access_table_of(DATA("{" WEB "}") "local_access = \"none\"");
 	struct access_peer peer = peer_at("10.9.0.2", NULL);
 	struct access_wish wish = wish_for("open", ACCESS_READ_ONLY);
-	const uid_t root = 0;
 	char reason[256];
 
 	assert_true(access_still(table, &peer, &wish, "anybody", reason, sizeof(reason)));
 	wish = wish_for("data", ACCESS_READ_ONLY);
 	assert_false(access_still(closed, &peer, &wish, "anybody", reason, sizeof(reason)));
-	peer = (struct access_peer){.kind = TRANSPORT_SHM, .uid = &root};
+	peer = (struct access_peer){.kind = TRANSPORT_SHM};
 	assert_true(access_still(table, &peer, &wish, "local", reason, sizeof(reason)));
 	assert_false(access_still(closed, &peer, &wish, "local", reason, sizeof(reason)));
 	access_table_put(closed);

@@ -23,7 +23,6 @@ static void new__has_all_of_the_configuration(void **state)
 			"lab", "lab.key")) ","
 					   "{ name = \"none\"; size = 4096 } )");
 	assert_int_equal(table->local, ACCESS_READ_ONLY);
-	assert_int_equal(table->uid, geteuid());
 	assert_int_equal(table->nfiles, 2);
 	assert_int_equal(table->nkeys, 3);
 	export = access_table_export(table, "data", 4);
