@@ -282,6 +282,15 @@ int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size
 	return 0;
 }
 
+/* Nothing protects AUTH's answers yet: they have nothing that could be changed unseen. */
+static bool is_header(const struct rpc_reply *rep)
+{
+	const struct rpc_op_info *info = rpc_op_info(rep->op);
+
+	return info->name && is_status(rep->status) &&
+	       (info->slotted || rep->slot == RPC_NO_SLOT) && (rep->op != RPC_AUTH || !rep->seq);
+}
+
 /* Sets only those members of a body's arrays that are in use: replies are large, and one is decoded
  * for each operation. */
 int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
@@ -294,7 +303,7 @@ int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
 	rep->status = (int32_t)wire_get_u32(&r);
 	rep->seq = wire_get_u64(&r);
 	rep->text = (struct rpc_str){0};
-	if (r.truncated || !rpc_op_info(rep->op)->name || !is_status(rep->status))
+	if (r.truncated || !is_header(rep))
 		return -EPROTO;
 	if (rep->status)
 		get_text(&r, &rep->text);

@@ -424,7 +424,7 @@ static bool body_ok(const struct rpc_request *q)
 		       !(q->attach.flags & ~(uint32_t)ATTACH_ALL);
 	case RPC_AUTH:
 		return (q->auth.step == 1 || q->auth.step == 2) && q->auth.tail.len &&
-		       q->auth.tail.len <= RPC_AUTH_FLIGHT_MAX;
+		       q->auth.tail.len <= RPC_AUTH_FLIGHT_MAX && !q->seq;
 	case RPC_LOOKUP:
 		return !(q->name.look & ~LOOK_ALL);
 	case RPC_GETATTR:

@@ -49,8 +49,8 @@ struct rpc_attach {
 
 /* The handshake of common/auth/handshake.h, a flight a message. The client sends step 1 with its
  * first flight; the reply has the server's. Step 2 has the client's last flight; its reply has
- * none. ATTACH may follow step 2 at once. Once a channel; -EACCES, "not accepted", and the
- * channel's end to a client that proves no key, whatever the reason. */
+ * none. ATTACH may follow step 2 at once. All have seq 0. Once a channel; -EACCES, "not accepted",
+ * and the channel's end to a client that proves no key, whatever the reason. */
 enum { RPC_AUTH_FLIGHT_MAX = 4096 };
 struct rpc_auth {
 	uint8_t step;

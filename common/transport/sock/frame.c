@@ -22,6 +22,13 @@ void sock_frame_encode(const struct sock_frame *frame, uint8_t out[FRAME_BYTES])
 	assert(!w.overflow && wire_out_len(&w) == FRAME_BYTES);
 }
 
+/* The other types' fields are checked where they are used. */
+static bool has_unused_fields(const struct sock_frame *frame)
+{
+	return frame->type == FRAME_MESSAGE && (frame->count || frame->rkey || frame->addr ||
+						       (frame->arg && !(frame->flags & FRAME_IMM)));
+}
+
 int sock_frame_decode(const uint8_t in[FRAME_BYTES], struct sock_frame *frame)
 {
 	struct wire_in r;
@@ -37,7 +44,7 @@ int sock_frame_decode(const uint8_t in[FRAME_BYTES], struct sock_frame *frame)
 	frame->addr = wire_get_u64(&r);
 	frame->len = wire_get_u64(&r);
 	if (frame->type < FRAME_MESSAGE || frame->type > FRAME_DONE || zero ||
-		(frame->flags & ~FRAME_IMM))
+		(frame->flags & ~FRAME_IMM) || has_unused_fields(frame))
 		return -EPROTO;
 	return 0;
 }

@@ -46,7 +46,7 @@ struct sock_range {
 };
 
 void sock_frame_encode(const struct sock_frame *frame, uint8_t out[FRAME_BYTES]);
-/* -EPROTO: unknown type or flags. */
+/* -EPROTO: unknown type or flags, or a MESSAGE with a field that it does not use. */
 int sock_frame_decode(const uint8_t in[FRAME_BYTES], struct sock_frame *frame);
 
 void sock_range_encode(const struct sock_range *range, uint8_t out[FRAME_RANGE_BYTES]);

@@ -68,8 +68,9 @@ static struct rights rights_of(uint32_t owner)
 static struct rpc_request request_of(unsigned op)
 {
 	bool slotted = rpc_op_info(op)->slotted;
-	struct rpc_request q = {.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = 77};
+	struct rpc_request q = {.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT};
 
+	q.seq = op == RPC_AUTH ? 0 : 77;
 	switch ((enum rpc_op)op) {
 	case RPC_ATTACH:
 		q.attach = (struct rpc_attach){.owner = "0123456789abcde",
@@ -237,8 +238,9 @@ static void fill_entry(struct rpc_entry_reply *entry)
 static struct rpc_reply reply_of(unsigned op)
 {
 	bool slotted = rpc_op_info(op)->slotted;
-	struct rpc_reply p = {.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = 77};
+	struct rpc_reply p = {.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT};
 
+	p.seq = op == RPC_AUTH ? 0 : 77;
 	switch ((enum rpc_op)op) {
 	case RPC_ATTACH:
 		p.attach = (struct rpc_attach_reply){.session = 1,
@@ -502,6 +504,18 @@ static void error_reply__long_text_is_cut(void **state)
 	assert_int_equal(out.text.len, RPC_TEXT_MAX);
 }
 
+static void reply__slot_and_sequence_follow_the_op(void **state)
+{
+	struct rpc_reply p[] = {reply_of(RPC_PING), reply_of(RPC_AUTH)};
+	size_t len;
+
+	p[0].slot = 0, p[1].seq = 1;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(rpc_reply_encode(&p[i], buf, sizeof(buf), &len), 0);
+		assert_int_equal(decode_reply(buf, len), -EPROTO);
+	}
+}
+
 static void reply__positive_status_is_refused(void **state)
 {
 	struct rpc_reply p = {.op = RPC_PING, .slot = RPC_NO_SLOT, .status = 5};
@@ -614,6 +628,9 @@ static void request__slot_and_sequence_follow_the_op(void **state)
 	assert_refused(&q);
 	q = request_of(RPC_PING);
 	q.slot = 0;
+	assert_refused(&q);
+	q = request_of(RPC_AUTH);
+	q.seq = 1;
 	assert_refused(&q);
 }
 
@@ -956,6 +973,7 @@ int main(void)
 		cmocka_unit_test(reply__fields_arrive_in_their_places),
 		cmocka_unit_test(error_reply__carries_its_text),
 		cmocka_unit_test(error_reply__long_text_is_cut),
+		cmocka_unit_test(reply__slot_and_sequence_follow_the_op),
 		cmocka_unit_test(reply__positive_status_is_refused),
 		cmocka_unit_test(reply__taken_back_is_no_answer),
 		cmocka_unit_test(decode__truncated_anywhere),
