@@ -194,6 +194,12 @@ static void proof_failed(struct remote *r, int err, const char *why)
 	remote_channel_drop(r, "%s", why);
 }
 
+/* Its event, which comes, has the reason; see also connect_ask(). */
+static bool has_closed(int err)
+{
+	return err == -ENOTCONN || err == -EAGAIN;
+}
+
 /* The channel is open. */
 static void connect_opened(struct remote *r)
 {
@@ -207,7 +213,7 @@ static void connect_opened(struct remote *r)
 	r->deadline_ms = now_ms() + ANSWER_MS;
 	r->state = REMOTE_PROVING;
 	err = prove_key_begin(r, why, sizeof(why));
-	if (err && err != -ENOTCONN)
+	if (err && !has_closed(err))
 		proof_failed(r, err, why);
 }
 
@@ -223,7 +229,7 @@ static void auth_answered(struct remote *r, const struct rpc_reply *rep)
 		log_info("%s; the next key of the file is tried", why);
 		snprintf(r->reason, sizeof(r->reason), "%s", why);
 		r->state = REMOTE_DROPPING;
-	} else if (ret < 0 && ret != -ENOTCONN) {
+	} else if (ret < 0 && !has_closed(ret)) {
 		proof_failed(r, ret, why);
 	}
 }
