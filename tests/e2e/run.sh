@@ -30,6 +30,8 @@ for transport in shm tcp verbs; do
 done
 # Over shm the server can fence a client only when its process has ended.
 [ "$RMEMFS_TEST_TRANSPORT" != shm ] || tags+=',!fenced'
+# Over shm the user counts, and not the key.
+[ "$RMEMFS_TEST_TRANSPORT" != shm ] || tags+=',!keyed'
 # Tests that do not depend on the transport run once.
 [ "$RMEMFS_TEST_TRANSPORT" = tcp ] || tags+=',!once'
 # Raw sockets can't act as peers over verbs, and the guest is slow.
