@@ -1,0 +1,258 @@
+#!/usr/bin/env bats
+# between.bats - a man in the middle, between a mount and its server over tcp: what passes is protected,
+# and what is changed ends the channel.
+#
+# bats file_tags=only:tcp
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+setup() {
+	setup_rmem
+	mounts=()
+	proxy=$(free_port)
+	middle_pid=''
+}
+
+teardown() {
+	end_mounts
+}
+
+middle_is_ready() {
+	! alive "$middle_pid" || grep -q ready "$dir/middle.log"
+}
+
+# between HOW...: from now on a man in the middle does this to what mounts and server send.
+between() {
+	end_between
+	middle "$proxy" "$port" "$@" >"$dir/middle.log" 2>&1 3>&- &
+	middle_pid=$!
+	echo $middle_pid >"$dir/middle.pid"
+	until_true 10 middle_is_ready
+	alive $middle_pid || die "$(cat "$dir/middle.log")"
+}
+
+# Its end ends all connections.
+end_between() {
+	[ -n "$middle_pid" ] || return 0
+	kill "$middle_pid"
+	exit_status "$middle_pid" 10
+	middle_pid=''
+}
+
+# Mounts reach the server by the man in the middle.
+by_the_middle() {
+	mount_options() {
+		echo "transport=tcp,port=$proxy${key_file:+,key=$key_file}"
+	}
+}
+
+is_done() {
+	! alive "$middle_pid" || grep -q "done" "$dir/middle.log"
+}
+
+# all_end: all connections with a changed byte have ended.
+all_end() {
+	until_true 60 is_done || {
+		end_between
+		cat "$dir/middle.log"
+		return 1
+	}
+	alive "$middle_pid" || die "$(cat "$dir/middle.log")"
+}
+
+# Mounts 1 to 4. Each of their 64 channels connects again by itself, so many bytes are tried in a
+# second.
+mount_many_channels() {
+	local n
+	by_the_middle
+	between pass
+	for n in 1 2 3 4; do
+		mount_number $n ,share,io_threads=16
+	done
+	random_file "$dir/data" 1
+	cp "$dir/data" "$dir/1/data"
+	for n in 1 2 3 4; do
+		fsop uncache "$dir/$n"
+	done
+	sessions=$(status_of '[.sessions[].id] | sort')
+}
+
+# No mount has lost anything, and all go on as if the server had been away.
+are_whole() {
+	local n
+	for n in 1 2 3 4; do
+		cmp "$dir/data" "$dir/$n/data"
+		echo more >"$dir/$n/more"
+		if grep "session lost" "$dir/mount.$n.log"; then return 1; fi
+	done
+	[ "$(status_of '[.sessions[].id] | sort')" = "$sessions" ]
+}
+
+# sweep HOW FROM FIRST LAST STEP: nothing gets through, and all is well afterwards.
+sweep() {
+	between "$@"
+	cat "$dir/2/data" >"$dir/read" 3>&- &
+	reader=$!
+	all_end
+	exit_status $reader 30
+	cmp "$dir/data" "$dir/read"
+	are_whole
+}
+
+# ---- what is seen --------------------------------------------------------------------------------
+
+# seen TEXT: someone has said these bytes.
+seen() {
+	cat "$dir"/wire.* | grep -qaF "$1"
+}
+
+name="a name that nobody shall see"
+content="bytes of a file that nobody shall see"
+
+use_files() {
+	by_the_middle
+	between pass "$dir/wire"
+	mount_rmem
+	echo "$content" >"$mnt/$name"
+	setfattr -n user.x -v "$content" "$mnt/$name"
+	ln -s "$content" "$mnt/link"
+	fsop uncache "$mnt"
+	[ "$(cat "$mnt/$name")" = "$content" ]
+	umount_rmem
+	end_between
+}
+
+@test "no name and no byte of a file can be read on the way" {
+	start_server
+	use_files
+	[ "$(cat "$dir"/wire.*.client | wc -c)" -gt 1000 ]
+	[ "$(cat "$dir"/wire.*.server | wc -c)" -gt 1000 ]
+	if seen "nobody shall"; then return 1; fi
+	# Nor the export's and the mount's.
+	if seen default; then return 1; fi
+	if seen "$mnt"; then return 1; fi
+	# The key's id is no secret, and the key is.
+	seen "$(cut -d : -f 2 "$key_file")"
+	if seen "$(cut -d : -f 3 "$key_file" | base64 -d | head -c 8)"; then return 1; fi
+}
+
+@test "without a key all of it can be read" {
+	without_key
+	start_server
+	use_files
+	seen "$name"
+	seen "$content"
+	seen default
+	seen "$mnt"
+}
+
+# ---- what is changed -----------------------------------------------------------------------------
+
+# The hello and the flights, byte by byte; then ATTACH, REGIONS, and what follows.
+@test "each byte that the client sends is changed in turn: no channel gets ready" {
+	start_server
+	mount_many_channels
+	sweep flip client 0 500 1
+	sweep flip client 501 900 13
+}
+
+@test "each byte that the server sends is changed in turn: no channel gets ready" {
+	start_server
+	mount_many_channels
+	sweep flip server 0 350 1
+	sweep flip server 351 700 13
+}
+
+@test "bytes are dropped, doubled, or stop to come: no channel gets ready" {
+	start_server
+	mount_many_channels
+	sweep mixed client 0 800 17
+	sweep mixed server 0 600 17
+}
+
+# copies N: N times copies a file to the mount and compares it with what the server has.
+copies() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		cp "$dir/data" "$mnt/copy.$i"
+		fsop uncache "$mnt"
+		cmp "$dir/data" "$mnt/copy.$i"
+	done
+}
+
+@test "bytes are changed again and again under load: all files are what was written" {
+	start_server
+	by_the_middle
+	between pass
+	mount_rmem
+	random_file "$dir/data" 1
+	for from in client server; do
+		between often $from 900007
+		copies 2
+		end_between
+		cat "$dir/middle.log"
+		[ "$(sed -n 's/^changed //p' "$dir/middle.log")" -ge 2 ]
+	done
+	between pass
+	copies 1
+	if grep "session lost" "$dir/daemon.log"; then return 1; fi
+}
+
+@test "without a key a changed byte is in the file: the test before can fail" {
+	without_key
+	start_server
+	by_the_middle
+	between often client 5000011
+	mount_rmem
+	random_file "$dir/data" 8
+	cp "$dir/data" "$mnt/data"
+	end_between
+	between pass
+	fsop uncache "$mnt"
+	if cmp "$dir/data" "$mnt/data"; then return 1; fi
+}
+
+# ---- what was recorded ---------------------------------------------------------------------------
+
+# Past the man in the middle.
+mount_rmem_at_once() {
+	mount_options() {
+		echo "transport=tcp,port=$port,key=$key_file"
+	}
+	mount_rmem
+}
+
+@test "a recorded session, played to the server: no session begins, and no byte of a file comes" {
+	start_server
+	use_files
+	for wire in "$dir"/wire.*.client; do
+		seen_by_its_client=$(stat -c %s "${wire%client}server")
+		answered=$(timeout 30 middle - "$port" play "$wire")
+		echo "$wire: $answered bytes, and $seen_by_its_client then"
+		[ "$answered" -lt 500 ]
+	done
+	[ "$(grep -c "session .* begins" "$dir/server.log")" -eq 1 ]
+	[ "$(status_of '.sessions | length')" -eq 0 ]
+	mount_rmem_at_once
+	[ "$(cat "$mnt/$name")" = "$content" ]
+}
+
+@test "a recorded session, played to a mount: nothing is mounted" {
+	start_server
+	use_files
+	for wire in "$dir"/wire.*.server; do
+		middle "$proxy" - play "$wire" >"$dir/middle.log" 2>&1 3>&- &
+		middle_pid=$!
+		until_true 10 middle_is_ready
+		run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=3" \
+			"$(mount_source)" "$mnt" 3>&-
+		echo "$output"
+		[ "$status" -ne 0 ]
+		[ "$status" -lt 124 ]
+		if mountpoint -q "$mnt"; then return 1; fi
+		[[ $output == *"127.0.0.1:$proxy does not prove that it has key $(cut -d : -f 2 "$key_file"): "* ]]
+		end_between
+	done
+}
