@@ -137,7 +137,7 @@ remove_all() {
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs remove_all "$files")
 	echo "RPCs: $none for nothing, $rpcs for $files files"
-	[ $((rpcs - none)) -le $((2 * files + files / 10 + 3)) ]
+	[ $((rpcs - none)) -le $((2 * files + files / 3)) ] # a RETURN each: 3 for a file
 }
 
 overwrite() {
