@@ -146,7 +146,7 @@ is_silent() {
 }
 
 @test "the log says of each session that it shares" {
-	[ "$(grep -c ": session .*:$dir/[12] (pid [0-9]*) at export 'default' begins over .*, share\$" "$dir/server.log")" -eq 2 ]
+	[ "$(grep -c ": session .*:$dir/[12] (pid [0-9]*)) at export 'default' begins over .*, share\$" "$dir/server.log")" -eq 2 ]
 }
 
 @test "what each mount has is counted, until it ends" {
