@@ -77,7 +77,10 @@ static void run_step(struct authenticator *a, struct attempt *at)
 		at->handshake, at->in, at->inlen, at->out, sizeof(at->out), &at->outlen);
 	if (at->state == HANDSHAKE_MORE)
 		return;
-	snprintf(at->refusal, sizeof(at->refusal), "%s", handshake_refusal(at->handshake));
+	snprintf(at->refusal, sizeof(at->refusal), "%s%s", handshake_refusal(at->handshake),
+		handshake_reason(at->handshake) == HANDSHAKE_OTHER_BYTES
+			? ": compare 'rmemfsctl keycheck' on both machines"
+			: "");
 	if (at->state == HANDSHAKE_DONE && handshake_keys(at->handshake, at->client_hello,
 						   at->server_hello, at->kind, &at->keys)) {
 		at->state = HANDSHAKE_REFUSED;

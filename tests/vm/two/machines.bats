@@ -260,7 +260,7 @@ teardown() {
 	on client mount_remote
 	[ "$(on client sum_here a)" = "$sum" ]
 	on server log_says server 1 'session 1 of client:.* has ended'
-	on server log_says server 1 'session 2 of successor:.* begins'
+	on server log_says server 1 'session 2 of test \(successor:.* begins'
 	sum=$(on client verified_file 16 a)
 	[ "$(on client sum_here a)" = "$sum" ]
 }
