@@ -78,7 +78,7 @@ options() {
 # a command, are left out.
 page_usages() {
 	section daemon/rmemfsctl.8 SYNOPSIS | sed -nE -e 's/^\.Nm.*/\n/p' -e 's/^\.Cm //p' \
-		-e 's/^\.Op Fl (.*)/[-\1]/p' -e 's/^\.Op Ar (.*)/[\U\1]/p' -e 's/^\.Ar (.*)/\U\1/p' |
+		-e 's/^\.Op Fl (.*) Ar (.*)/[-\1 \U\2]/p' -e 's/^\.Op Fl (.*)/[-\1]/p' -e 's/^\.Op Ar (.*)/[\U\1]/p' -e 's/^\.Ar (.*)/\U\1/p' |
 		awk -v RS= '{ $1 = $1; print }' | grep '^[a-z]'
 }
 

@@ -11,7 +11,7 @@ enum rpc_op {
 	RPC_REGIONS,    /* the region table with this channel's keys */
 	RPC_PING,       /* a sign of life; RPC_RING announces news in its reply */
 	RPC_BYE,        /* ends the session */
-	RPC_STATUS,     /* admin; needs no ATTACH. Over tcp and verbs: only the versions */
+	RPC_STATUS,     /* admin; needs no ATTACH. Over tcp and verbs: by what the key may see */
 	RPC_SNAPSHOT,   /* admin; needs no ATTACH */
 	RPC_WHO,        /* the same: the sessions that have a file or wait for it */
 	RPC_CANCEL,     /* withdraws a request that waits for another session */

@@ -13,10 +13,11 @@
 #include "common/base/word.h"
 #include "daemon/ctl/check.h"
 
-enum { OPT_JSON = 256, USAGE_BYTES = 128 };
+enum { OPT_JSON = 256, OPT_KEY, USAGE_BYTES = 128 };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
+	{"key", required_argument, NULL, OPT_KEY},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -27,6 +28,8 @@ static const struct option long_options[] = {
 	"              HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT],\n"           \
 	"              shm:/PATH, or the source of a mount: HOST:/EXPORT\n"
 
+#define HELP_KEY \
+	"      --key FILE\n              keys to prove over tcp and verbs: shows what they may see\n"
 #define HELP_JSON "      --json  print the server's answer as it is\n"
 /* The server answers all of these at once. */
 #define HELP_STATUS_JSON "      --json  print the server's answer as it is: its whole status\n"
@@ -59,25 +62,27 @@ static const struct command {
 	const char *help;    /* its operands and options */
 	enum ctl_operand operands[CTL_OPERANDS];
 	unsigned noperands, required; /* the others come last, and may be left out */
-	bool json;
+	bool json, key;
 	int wrong; /* exit status of wrong usage */
 } commands[] = {
 	[CTL_STATUS] =
 		{
 			.purpose = "shows the state of a server: exports, sessions, counters",
-			.help = HELP_HOST HELP_JSON,
+			.help = HELP_HOST HELP_KEY HELP_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
 			.json = true,
+			.key = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_LEASES] =
 		{
 			.purpose = "shows leases and locks of mounts that share an export",
-			.help = HELP_HOST HELP_STATUS_JSON,
+			.help = HELP_HOST HELP_KEY HELP_STATUS_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
 			.json = true,
+			.key = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_WHO] =
@@ -96,10 +101,11 @@ static const struct command {
 	[CTL_QUOTA] =
 		{
 			.purpose = "shows the quotas of users and groups, and their use",
-			.help = HELP_HOST HELP_STATUS_JSON,
+			.help = HELP_HOST HELP_KEY HELP_STATUS_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
 			.json = true,
+			.key = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_CHECK] =
@@ -164,6 +170,8 @@ static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
 	for (unsigned i = 0; i < c->noperands; i++)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at,
 			i < c->required ? " %s" : " [%s]", operand_names[c->operands[i]]);
+	if (c->key)
+		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--key FILE]");
 	if (c->json)
 		snprintf(buf + at, USAGE_BYTES - at, " [--json]");
 	return buf;
@@ -179,6 +187,7 @@ static int print_summary(void)
 	for (int i = 0; i < CTL_COMMANDS; i++)
 		printf("  %-14s %s\n", command_words[i].text, commands[i].purpose);
 	printf("\n"
+	       "      --key FILE keys to prove over tcp and verbs\n"
 	       "      --json     print the server's answer as it is\n"
 	       "  -V, --version  print the version and exit\n"
 	       "  -h, --help     print this, or the usage of COMMAND, and exit\n");
@@ -254,6 +263,11 @@ static int read_operands(char **words, struct ctl_args *args)
 	if (args->json && !c->json)
 		return wrong(&args->command, "option '--json': has no meaning for %s",
 			command_words[args->command].text);
+	if (args->key_file && !c->key)
+		return wrong(&args->command, "option '--key': has no meaning for %s",
+			command_words[args->command].text);
+	if (args->key_file && !*args->key_file)
+		return wrong(&args->command, "option '--key': FILE must not be empty");
 	for (unsigned i = 0; i < c->noperands; i++) {
 		enum ctl_operand operand = c->operands[i];
 
@@ -286,6 +300,9 @@ int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 		switch (opt) {
 		case OPT_JSON:
 			args->json = true;
+			break;
+		case OPT_KEY:
+			args->key_file = optarg;
 			break;
 		case 'V':
 			puts("rmemfsctl " RMEMFS_VERSION);

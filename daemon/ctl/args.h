@@ -24,6 +24,7 @@ struct ctl_args {
 	 * left out; CTL_HOST is always there. */
 	const char *operands[CTL_OPERANDS];
 	bool json;
+	const char *key_file; /* NULL: none */
 };
 
 /* -1: the command in args is to be run. Otherwise the exit status: help or the version was printed,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/transport/address.h"
+#include "common/auth/auth_key_file.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/printable.h"
@@ -14,6 +15,7 @@
 #include "common/transport/kinds.h"
 #include "common/transport/transport.h"
 #include "common/base/util.h"
+#include "daemon/ctl/proof.h"
 
 enum { STATUS_BYTES_MAX = 64 << 20 };
 
@@ -22,7 +24,8 @@ struct ctl {
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
 	struct transport_address address;
-	bool opened; /* a server of ours has greeted */
+	bool opened;         /* a server of ours has greeted */
+	struct proof *proof; /* of a key, on its way; NULL: none, or it was accepted */
 	int64_t until_ms;
 	/* STATUS and WHO. A STATUS has no `who`. */
 	char *text;
@@ -242,18 +245,48 @@ static int take_closed(struct ctl *ctl, int status)
 	}
 }
 
-static int take_event(struct ctl *ctl, const struct event *event)
+static int take_proof(struct ctl *ctl, const struct event *event)
 {
+	char why[256];
+	int n = proof_take(ctl->proof, ctl->channel, ctl->address.kind, event, why, sizeof(why));
+
+	if (n < 0)
+		return fail(ctl, n, "%s", why);
+	if (n) {
+		proof_delete(ctl->proof);
+		ctl->proof = NULL;
+	}
+	return 0;
+}
+
+static int take_open(struct ctl *ctl)
+{
+	char why[256];
 	int err;
 
+	ctl->opened = true;
+	if (!ctl->proof)
+		return client_ask(ctl);
+	err = proof_begin(ctl->proof, ctl->channel, why, sizeof(why));
+	return err ? fail(ctl, err, "%s", why) : 0;
+}
+
+static int take_message(struct ctl *ctl, const struct event *event)
+{
+	bool proving = ctl->proof;
+	int err = proving ? take_proof(ctl, event) : take_answer(ctl, event);
+
+	channel_recv_done(ctl->channel, event->data);
+	return err || ctl->proof || is_answered(ctl) ? err : client_ask(ctl);
+}
+
+static int take_event(struct ctl *ctl, const struct event *event)
+{
 	switch (event->type) {
 	case EV_OPEN:
-		ctl->opened = true;
-		return client_ask(ctl);
+		return take_open(ctl);
 	case EV_RECV:
-		err = take_answer(ctl, event);
-		channel_recv_done(ctl->channel, event->data);
-		return err || is_answered(ctl) ? err : client_ask(ctl);
+		return take_message(ctl, event);
 	case EV_CLOSED:
 		return take_closed(ctl, event->status);
 	default:
@@ -335,8 +368,34 @@ err_close:
 	return err;
 }
 
-static int client_fetch(const char *where, int timeout_ms, const struct rpc_who *who, char **text,
-	int64_t *round_trip_ns, char *why, size_t whylen)
+static int prove_and_ask(struct ctl *ctl, const struct auth_key *key)
+{
+	int err = proof_new(key, &ctl->proof, ctl->why, ctl->whylen);
+
+	if (!err)
+		err = connect_and_ask(ctl);
+	proof_delete(ctl->proof);
+	ctl->proof = NULL;
+	return err;
+}
+
+/* Each key has a connection of its own. The next one is tried when the server does not accept one,
+ * as by a mount. */
+static int prove_any_and_ask(struct ctl *ctl, const char *path)
+{
+	struct auth_key_file file = {0};
+	int err = auth_key_file_read(path, &file, ctl->why, ctl->whylen);
+
+	if (!err)
+		err = -EACCES;
+	for (size_t i = 0; err == -EACCES && i < file.n && now_ms() < ctl->until_ms; i++)
+		err = prove_and_ask(ctl, &file.v[i]);
+	auth_key_file_free(&file);
+	return err;
+}
+
+static int client_fetch(const char *where, const char *key_file, int timeout_ms,
+	const struct rpc_who *who, char **text, int64_t *round_trip_ns, char *why, size_t whylen)
 {
 	struct ctl ctl = {
 		.until_ms = now_ms() + timeout_ms, .who = who, .why = why, .whylen = whylen};
@@ -346,7 +405,7 @@ static int client_fetch(const char *where, int timeout_ms, const struct rpc_who 
 	err = parse_where(where, &ctl.address, why, whylen);
 	if (err)
 		return err;
-	err = connect_and_ask(&ctl);
+	err = key_file ? prove_any_and_ask(&ctl, key_file) : connect_and_ask(&ctl);
 	if (err) {
 		free(ctl.text);
 		return err;
@@ -356,10 +415,10 @@ static int client_fetch(const char *where, int timeout_ms, const struct rpc_who 
 	return 0;
 }
 
-int ctl_fetch_status(const char *where, int timeout_ms, char **text, int64_t *round_trip_ns,
-	char *why, size_t whylen)
+int ctl_fetch_status(const char *where, const char *key_file, int timeout_ms, char **text,
+	int64_t *round_trip_ns, char *why, size_t whylen)
 {
-	return client_fetch(where, timeout_ms, NULL, text, round_trip_ns, why, whylen);
+	return client_fetch(where, key_file, timeout_ms, NULL, text, round_trip_ns, why, whylen);
 }
 
 static struct rpc_str string(const char *s)
@@ -373,7 +432,7 @@ int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, co
 	const struct rpc_who who = {.export_name = string(export_name), .path = string(path)};
 	int64_t round_trip_ns;
 
-	return client_fetch(where, timeout_ms, &who, text, &round_trip_ns, why, whylen);
+	return client_fetch(where, NULL, timeout_ms, &who, text, &round_trip_ns, why, whylen);
 }
 
 int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,

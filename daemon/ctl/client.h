@@ -11,11 +11,11 @@
 #include "common/rpc/rpc.h"
 
 /* where: a socket's path, HOST[:PORT], HOST:/EXPORT, or TRANSPORT:ADDRESS as the server's --listen
- * takes it. *text: JSON, malloced; over tcp and verbs a server tells only its versions.
- * *round_trip_ns: from the first question to its answer. Takes at most timeout_ms, and the
- * resolver's time. */
-int ctl_fetch_status(const char *where, int timeout_ms, char **text, int64_t *round_trip_ns,
-	char *why, size_t whylen);
+ * takes it. key_file: the keys to prove to the server, or NULL. *text: JSON, malloced; over tcp and
+ * verbs a server tells what the key may see, and without one only its versions. *round_trip_ns:
+ * from the first question to its answer. Takes at most timeout_ms, and the resolver's time. */
+int ctl_fetch_status(const char *where, const char *key_file, int timeout_ms, char **text,
+	int64_t *round_trip_ns, char *why, size_t whylen);
 
 /* The same for one file of an export: a path in it, or an inode's number. */
 int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, const char *path,

@@ -117,7 +117,7 @@ static void print_sharing(const json_t *root, const json_t *export)
 	const json_t *n = json_object_get(export, "leases");
 	unsigned mounts = count_sharers(root, text_of(export, "name"));
 
-	if (mounts)
+	if (n && mounts)
 		printf("%s is shared by %u mount%s: leases %" PRIu64 " layout, %" PRIu64
 		       " shared, %" PRIu64 " exclusive; locks %" PRIu64 "; waiting: %" PRIu64
 		       " for leases, %" PRIu64 " for locks\n",
@@ -547,18 +547,56 @@ void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns)
 	printf("rmemfs-server %s, wire version %" PRIu64 ", round trip %.3f ms\n",
 		text_of(root, "version"), number_of(root, "wire_version"),
 		(double)round_trip_ns / 1e6);
-	puts("all else it tells by its socket: run 'rmemfsctl status' on its machine");
+	puts("all else it tells by its socket, or to a key: run 'rmemfsctl status' on its machine, "
+	     "or with --key FILE");
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-void ctl_print_status(const json_t *root)
+static void print_sessions(const json_t *root)
 {
 	const json_t *session;
 	size_t i;
 
+	json_array_foreach(json_object_get(root, "sessions"), i, session) print_session(session);
+}
+
+bool ctl_is_for_mounts(const json_t *root)
+{
+	const json_t *export;
+	size_t i;
+
+	if (!json_object_get(root, "key"))
+		return false;
+	json_array_foreach(json_object_get(root, "exports"), i, export)
+	{
+		if (json_object_get(export, "quotas"))
+			return false;
+	}
+	return true;
+}
+
+/* A client that may not see all of the server gets its exports alone. */
+static void print_for_client(const json_t *root)
+{
+	const char *key = text_of(root, "key");
+
+	printf("rmemfs-server %s, up %" PRIu64 " s\nlease_time %" PRIu64
+	       " s\nwhat is to be seen %s%s:\n",
+		text_of(root, "version"), number_of(root, "uptime_ms") / 1000,
+		number_of(root, "lease_ms") / 1000, *key ? "with key " : "without a key", key);
+	print_exports(root);
+	print_sessions(root);
+}
+
+void ctl_print_status(const json_t *root)
+{
+	if (json_object_get(root, "key")) {
+		print_for_client(root);
+		return;
+	}
 	print_server(root);
 	print_exports(root);
-	json_array_foreach(json_object_get(root, "sessions"), i, session) print_session(session);
+	print_sessions(root);
 	print_counters("\nTOTAL ", json_object_get(root, "totals"));
 }

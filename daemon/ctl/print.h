@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Whether the client that asked may see its own mounts alone at each export. */
+bool ctl_is_for_mounts(const json_t *root);
 /* Whether the answer holds no more than strangers are told; the next function prints that. */
 bool ctl_is_for_strangers(const json_t *root);
 void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns);

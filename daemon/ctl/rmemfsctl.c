@@ -28,8 +28,8 @@ static int rmemfsctl_fetch(
 	if (args->command == CTL_WHO)
 		return ctl_fetch_who(where, TIMEOUT_MS, args->operands[CTL_EXPORT],
 			args->operands[CTL_PATH], &answer->text, why, whylen);
-	return ctl_fetch_status(
-		where, TIMEOUT_MS, &answer->text, &answer->round_trip_ns, why, whylen);
+	return ctl_fetch_status(where, args->key_file, TIMEOUT_MS, &answer->text,
+		&answer->round_trip_ns, why, whylen);
 }
 
 static void print_tables(enum ctl_command command, const json_t *root, int64_t round_trip_ns)
@@ -53,16 +53,20 @@ static void print_tables(enum ctl_command command, const json_t *root, int64_t r
 	}
 }
 
-/* These commands show parts of a status that strangers are not told. */
-static bool lacks_part(enum ctl_command command, const json_t *root)
+/* These commands show parts of a status that are not for everybody: the reason, or NULL. */
+static const char *lacks_part(enum ctl_command command, const json_t *root)
 {
-	return (command == CTL_LEASES || command == CTL_QUOTA) && ctl_is_for_strangers(root);
+	if (command != CTL_LEASES && command != CTL_QUOTA)
+		return NULL;
+	if (ctl_is_for_strangers(root))
+		return "strangers are not told this";
+	return ctl_is_for_mounts(root) ? "this key sees its own mounts alone" : NULL;
 }
 
 /* False: the reason was printed. */
 static bool print(const struct ctl_args *args, const struct answer *answer, json_t *root)
 {
-	const char *where = args->operands[CTL_HOST];
+	const char *where = args->operands[CTL_HOST], *lacks;
 
 	if (!root) {
 		log_error("%s: the server's answer is malformed: install the same release on both "
@@ -70,10 +74,12 @@ static bool print(const struct ctl_args *args, const struct answer *answer, json
 			where);
 		return false;
 	}
-	if (lacks_part(args->command, root)) {
-		log_error("%s: the server tells this by its socket alone: run 'rmemfsctl %s' on "
-			  "its machine",
-			where, args->command == CTL_LEASES ? "leases" : "quota");
+	lacks = lacks_part(args->command, root);
+	if (lacks) {
+		log_error(
+			"%s: %s: run 'rmemfsctl %s' on the server's machine, or with --key FILE of "
+			"a client whose access is \"status\"",
+			where, lacks, args->command == CTL_LEASES ? "leases" : "quota");
 		return false;
 	}
 	if (args->json)

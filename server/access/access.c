@@ -234,3 +234,33 @@ bool access_still(const struct access_table *table, const struct access_peer *pe
 		decision.holder);
 	return false;
 }
+
+static enum access_view view_of(const struct access_client *client, char *holder)
+{
+	if (client->level == ACCESS_STATUS)
+		return ACCESS_SEES_ALL;
+	if (!client->file)
+		return ACCESS_SEES_NOTHING;
+	snprintf(holder, CLIENT_NAME_MAX + 1, "%s", client->name);
+	return ACCESS_SEES_OWN;
+}
+
+enum access_view access_view(const struct access_table *table, const struct access_peer *peer,
+	const char *export_name, char holder[CLIENT_NAME_MAX + 1])
+{
+	struct question q = {.table = table, .peer = peer};
+	const struct access_client *client = NULL;
+	bool here = false;
+
+	if (peer->kind == TRANSPORT_SHM)
+		return ACCESS_SEES_ALL;
+	q.export = access_table_export(table, export_name, strlen(export_name));
+	if (!q.export)
+		return ACCESS_SEES_NOTHING;
+	q.key = proven_key(table, peer->proof);
+	if (q.key)
+		client = find_client(&q, q.key, &here);
+	if (!client || !here)
+		client = find_client(&q, NULL, &here);
+	return client && here ? view_of(client, holder) : ACCESS_SEES_NOTHING;
+}

@@ -62,4 +62,16 @@ int access_decide(const struct access_table *table, const struct access_peer *pe
 bool access_still(const struct access_table *table, const struct access_peer *peer,
 	const struct access_wish *wish, const char *holder, char *reason, size_t len);
 
+/* The part of an export's state that a channel may see. */
+enum access_view {
+	ACCESS_SEES_NOTHING,
+	ACCESS_SEES_OWN, /* the part for mounts, and its own holder's sessions */
+	ACCESS_SEES_ALL,
+};
+
+/* A client of access "status" sees all. Another one that has keys sees its own, and `holder`
+ * becomes its name; one that is insecure sees nothing, since it can be anybody. Over shm: all. */
+enum access_view access_view(const struct access_table *table, const struct access_peer *peer,
+	const char *export_name, char holder[CLIENT_NAME_MAX + 1]);
+
 #endif

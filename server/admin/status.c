@@ -13,6 +13,7 @@
 #include "server/record/holders.h"
 #include "server/meta/lock_waits.h"
 #include "server/session/peers.h"
+#include "server/session/permit.h"
 #include "server/record/quota.h"
 #include "server/recall/recall.h"
 #include "server/session/session.h"
@@ -185,35 +186,41 @@ static json_t *describe_locked(const struct server *s, const struct export *expo
 	return array;
 }
 
-static json_t *describe_export(const struct server *s, const struct export *export, bool names)
+/* The part that a mount of the export can find out by itself, too. */
+static json_t *describe_space(const struct server *s, const struct export *export)
 {
-	struct rpc_counters sum = sum_counters(s, export);
 	struct meta_usage u = {0};
 	uint64_t used;
 	json_t *object;
 
 	meta_usage(s->meta, export->index, &u);
 	used = u.npages - u.free_pages - u.granted_pages - u.dirty_pages;
-	object = json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:i s:i s:o}", "name", export->name,
+	object = json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:i s:i}", "name", export->name,
 		"bytes", (json_int_t)(u.npages * PAGE_BYTES), "used",
 		(json_int_t)(used * PAGE_BYTES), "free", (json_int_t)(u.free_pages * PAGE_BYTES),
 		"granted", (json_int_t)(u.granted_pages * PAGE_BYTES), "dirty",
 		(json_int_t)(u.dirty_pages * PAGE_BYTES), "files", (json_int_t)u.inodes,
 		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
-		"lost_regions", (int)region_loss_count(s->exports, export), "counters",
-		describe_counters(&sum));
-	if (object)
-		json_object_set_new(object, "metadata",
-			json_pack("{s:I s:I}", "bytes", (json_int_t)u.share_bytes, "used",
-				(json_int_t)u.share_used_bytes));
+		"lost_regions", (int)region_loss_count(s->exports, export));
+	json_object_set_new(object, "metadata",
+		json_pack("{s:I s:I}", "bytes", (json_int_t)u.share_bytes, "used",
+			(json_int_t)u.share_used_bytes));
+	return object;
+}
+
+static json_t *describe_export(const struct server *s, const struct export *export, bool names)
+{
+	struct rpc_counters sum = sum_counters(s, export);
+	struct meta_usage u = {0};
+	json_t *object = describe_space(s, export);
+
+	meta_usage(s->meta, export->index, &u);
+	json_object_set_new(object, "counters", describe_counters(&sum));
 	if (object)
 		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
-	if (object)
-		json_object_set_new(object, "leases", describe_leases(s, export, &u));
-	if (object)
-		json_object_set_new(object, "contested", describe_contested(s, export, names));
-	if (object)
-		json_object_set_new(object, "contested_locks", describe_locked(s, export));
+	json_object_set_new(object, "leases", describe_leases(s, export, &u));
+	json_object_set_new(object, "contested", describe_contested(s, export, names));
+	json_object_set_new(object, "contested_locks", describe_locked(s, export));
 	describe_quotas(s, export, object);
 	return object;
 }
@@ -394,13 +401,68 @@ static json_t *status_describe(const struct server *s, bool names)
 	return root;
 }
 
-/* ---- strangers ------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
-/* When the next stranger may be answered: after a pause, the answers of a second at once, and then
- * each at its time. */
-static int64_t next_answer_ms(const struct server *s, int64_t now)
+static void add_sessions(
+	const struct server *s, const struct export *export, const char *holder, json_t *sessions)
 {
-	return max_i64(s->told_until_ms, now - 1000) + 1000 / STRANGERS_PER_S;
+	list_for_each (pos, &s->sessions) {
+		const struct client_session *session = list_entry(pos, struct client_session, link);
+
+		if (session->export == export &&
+			(!holder || strcmp(session->stored.holder, holder) == 0))
+			json_array_append_new(sessions, describe_session(session));
+	}
+}
+
+/* True: the channel may see all of the export. */
+static bool add_visible(
+	const struct conn *c, const struct export *export, json_t *exports, json_t *sessions)
+{
+	char holder[CLIENT_NAME_MAX + 1];
+
+	switch (permit_view(c, export, holder)) {
+	case ACCESS_SEES_NOTHING:
+		break;
+	case ACCESS_SEES_OWN:
+		json_array_append_new(exports, describe_space(c->server, export));
+		add_sessions(c->server, export, holder, sessions);
+		break;
+	case ACCESS_SEES_ALL:
+		json_array_append_new(exports, describe_export(c->server, export, false));
+		add_sessions(c->server, export, NULL, sessions);
+		return true;
+	}
+	return false;
+}
+
+/* A peer that may see all of all exports may see the server's own state, too. */
+static json_t *describe_for_client(const struct conn *c)
+{
+	const struct server *s = c->server;
+	json_t *exports = json_array(), *sessions = json_array();
+	bool all = true;
+
+	for (unsigned i = 0; i < s->exports->n; i++)
+		all = add_visible(c, &s->exports->v[i], exports, sessions) && all;
+	if (all) {
+		json_decref(exports);
+		json_decref(sessions);
+		return status_describe(s, false);
+	}
+	return json_pack("{s:s s:i s:I s:I s:s s:o s:o}", "version", RMEMFS_VERSION, "wire_version",
+		(int)RMEMFS_WIRE_VERSION, "uptime_ms", (json_int_t)(now_ms() - s->start_ms),
+		"lease_ms", (json_int_t)s->lease_ms, "key", c->has_proof ? c->proof.id : "",
+		"exports", exports, "sessions", sessions);
+}
+
+/* ---- over tcp and verbs ---------------------------------------------------------------------- */
+
+/* When the next one may be answered: after a pause, the answers of a second at once, and then each
+ * at its time. */
+static int64_t next_answer_ms(const struct status_queue *q, int64_t now)
+{
+	return max_i64(q->told_until_ms, now - 1000) + 1000 / STATUS_PER_S;
 }
 
 static void tell_stranger(struct client_request *req)
@@ -416,39 +478,83 @@ static void tell_stranger(struct client_request *req)
 	client_request_answer(req, &rep);
 }
 
-int64_t status_tick(struct server *s, int64_t now)
+/* Answers with the first piece of the text. */
+static void tell(struct client_request *req, json_t *root)
 {
-	while (!list_empty(&s->strangers)) {
-		int64_t at = next_answer_ms(s, now);
+	if (status_text_take(req->conn, root))
+		client_request_refuse(req, -ENOMEM, "the server is out of memory");
+	else
+		status_text_put(req, 0);
+}
+
+static void tell_client(struct client_request *req)
+{
+	tell(req, describe_for_client(req->conn));
+}
+
+static int64_t queue_tick(
+	struct status_queue *q, void (*answer)(struct client_request *req), int64_t now)
+{
+	while (!list_empty(&q->waiting)) {
+		int64_t at = next_answer_ms(q, now);
 
 		if (at > now)
 			return at;
-		s->told_until_ms = at;
-		tell_stranger(list_entry(list_pop(&s->strangers), struct client_request, link));
+		q->told_until_ms = at;
+		answer(list_entry(list_pop(&q->waiting), struct client_request, link));
 	}
 	return -1;
 }
 
-static bool too_many_strangers(const struct server *s)
+int64_t status_tick(struct server *s, int64_t now)
 {
-	unsigned n = 0;
+	int64_t strangers = queue_tick(&s->strangers, tell_stranger, now);
+	int64_t clients = queue_tick(&s->clients, tell_client, now);
 
-	list_for_each (pos, &s->strangers)
-		n++;
-	return n >= STRANGERS_WAITING;
+	if (strangers < 0 || clients < 0)
+		return max_i64(strangers, clients);
+	return strangers < clients ? strangers : clients;
 }
 
-static void answer_stranger(struct client_request *req)
+/* Peers without a key count as one holder; all strangers are such. */
+static bool are_of_one_key(const struct conn *a, const struct conn *b)
 {
-	struct server *s = req->conn->server;
+	return a->has_proof == b->has_proof &&
+	       (!a->has_proof || strcmp(a->proof.id, b->proof.id) == 0);
+}
 
-	if (too_many_strangers(s)) {
+static bool too_many(const struct status_queue *q, const struct conn *c)
+{
+	unsigned n = 0, of_key = 0;
+
+	list_for_each (pos, &q->waiting) {
+		n++;
+		of_key += are_of_one_key(list_entry(pos, struct client_request, link)->conn, c);
+	}
+	return n >= STATUS_WAITING || (q == &c->server->clients && of_key >= STATUS_WAITING_OF_KEY);
+}
+
+static void wait_for_turn(struct client_request *req, struct status_queue *q)
+{
+	if (too_many(q, req->conn)) {
 		conn_breach(req->conn, "too many ask for the status");
 		return;
 	}
 	list_del(&req->link);
-	list_add_tail(&s->strangers, &req->link);
-	status_tick(s, now_ms());
+	list_add_tail(&q->waiting, &req->link);
+	status_tick(req->conn->server, now_ms());
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static bool may_see_something(const struct conn *c)
+{
+	char holder[CLIENT_NAME_MAX + 1];
+
+	for (unsigned i = 0; i < c->server->exports->n; i++)
+		if (permit_view(c, &c->server->exports->v[i], holder) != ACCESS_SEES_NOTHING)
+			return true;
+	return false;
 }
 
 void status_answer(struct client_request *req)
@@ -456,13 +562,12 @@ void status_answer(struct client_request *req)
 	struct conn *c = req->conn;
 	uint32_t offset = req->rpc.status.offset;
 
-	if (conn_is_stranger(c)) {
-		answer_stranger(req);
-		return;
-	}
-	if (!offset && status_text_take(c, status_describe(c->server, conn_is_admin(c)))) {
-		client_request_refuse(req, -ENOMEM, "the server is out of memory");
-		return;
-	}
-	status_text_put(req, offset);
+	if (conn_is_stranger(c) && !may_see_something(c))
+		wait_for_turn(req, &c->server->strangers);
+	else if (offset)
+		status_text_put(req, offset);
+	else if (conn_is_stranger(c))
+		wait_for_turn(req, &c->server->clients);
+	else
+		tell(req, status_describe(c->server, conn_is_admin(c)));
 }

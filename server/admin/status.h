@@ -1,10 +1,17 @@
 /* status.h - the server's state as JSON, in answer to STATUS.
  *
- * The request for the first piece takes a snapshot of the state; the further ones read on in it. A
- * stranger (conn.h) is told only the version and that of the protocol: a constant text, for which
- * the server looks at nothing. All strangers together get STRANGERS_PER_S answers a second. Further
- * ones wait for their turn, so that the server spends no time on refusals. At most
- * STRANGERS_WAITING wait, for 3 s at most; one more loses its channel.
+ * The request for the first piece takes a snapshot of the state; the further ones read on in it.
+ * The answer depends on the peer:
+ *
+ *     over shm                     all
+ *     over tcp and verbs, clients  what access_view() shows of each export. Who may see all of all
+ *                                  exports also gets the server's own state. No names of files
+ *     others: strangers            the version and that of the protocol: a constant text
+ *
+ * Strangers together get STATUS_PER_S answers a second, and clients as many.
+ * Further ones wait for their turn, so that the server spends no time on refusals. At most
+ * STATUS_WAITING of each kind wait, and STATUS_WAITING_OF_KEY of clients with one key or without
+ * one; one more loses its channel.
  *
  * THREADS  The metadata thread.
  */
@@ -18,10 +25,10 @@ struct client_request;
 struct server;
 struct client_session;
 
-enum { STRANGERS_PER_S = 10, STRANGERS_WAITING = 30 };
+enum { STATUS_PER_S = 10, STATUS_WAITING = 30, STATUS_WAITING_OF_KEY = 6 };
 
 void status_answer(struct client_request *req);
-/* Answers strangers whose turn has come. Returns when the next one's turn comes; -1: none waits. */
+/* Answers those whose turn has come. Returns when the next one's turn comes; -1: none waits. */
 int64_t status_tick(struct server *s, int64_t now);
 
 /* The state of a session, as all answers name it. NULL: it has ended. */

@@ -37,7 +37,8 @@ void status_text_put(struct client_request *req, uint32_t offset)
 	struct rpc_reply rep = {0};
 
 	if (offset > c->status_len) {
-		client_request_refuse(req, -EINVAL, "the status has %u bytes", c->status_len);
+		client_request_refuse(
+			req, -EINVAL, "the text has only %u bytes now: ask again", c->status_len);
 		return;
 	}
 	rep.status_text.total = c->status_len;

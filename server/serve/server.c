@@ -158,7 +158,8 @@ static void init_lists(struct server *s)
 	list_init(&s->parked);
 	list_init(&s->waiting);
 	list_init(&s->auth_waiting);
-	list_init(&s->strangers);
+	list_init(&s->strangers.waiting);
+	list_init(&s->clients.waiting);
 	list_init(&s->stalled);
 }
 

@@ -187,6 +187,13 @@ bool conn_is_admin(const struct conn *c)
 	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
 }
 
+void conn_drop_text(struct conn *c)
+{
+	free(c->status_text);
+	c->status_text = NULL;
+	c->status_len = 0;
+}
+
 bool conn_is_stranger(const struct conn *c)
 {
 	return transport_kind_of(c->port->transport) != TRANSPORT_SHM;

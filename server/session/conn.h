@@ -88,8 +88,12 @@ bool conn_is_silent(const struct conn *c);
 bool conn_is_admin(const struct conn *c);
 
 /* Whether anybody who reaches an address of the server may be behind it: over tcp and verbs,
- * attached or not. Such a peer is told only what a mount needs. */
+ * attached or not. Such a peer is told only what a mount needs, and of the state what access_view()
+ * shows. */
 bool conn_is_stranger(const struct conn *c);
+
+/* Forgets the text of which further pieces could be asked for. */
+void conn_drop_text(struct conn *c);
 
 /* Begins the channel's end in order: answers still go out, other requests are dropped. */
 void conn_disconnect(struct conn *c);

@@ -85,6 +85,13 @@ struct client_session_events {
 	void (*news_lost)(struct client_session *session);
 };
 
+/* Requests for the status by peers of one kind, which are answered at a limited rate. */
+struct status_queue {
+	struct list waiting; /* struct client_request */
+	/* Up to this time they have used their share of answers. */
+	int64_t told_until_ms;
+};
+
 struct server {
 	const struct server_config *config;
 	const struct client_session_events *events;
@@ -127,9 +134,6 @@ struct server {
 	uint64_t nserials; /* the last conn's serial */
 	uint64_t refused;  /* channel_refused() of channels that are gone */
 	struct penalties penalties;
-	/* Up to this time strangers have used their share of answers to STATUS. */
-	int64_t told_until_ms;
-
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or
 	 * free. */
@@ -137,8 +141,8 @@ struct server {
 	struct list parked;       /* waiting for pages */
 	struct list waiting;      /* ATTACHes that wait for another session or channel to end */
 	struct list auth_waiting; /* AUTHs whose handshakes wait for their turn */
-	struct list strangers;    /* STATUS of strangers that wait for their turn */
-	struct list stalled;      /* REGIONS that wait for the transport to make keys */
+	struct status_queue strangers, clients; /* see status.h */
+	struct list stalled; /* REGIONS that wait for the transport to make keys */
 };
 
 /* 0 or -errno; the reason is logged. -EINTR: it was asked to end before it served. */

@@ -44,6 +44,19 @@ bool permit_attach(struct client_request *req, struct access_decision *decision)
 	return !err;
 }
 
+enum access_view permit_view(
+	const struct conn *c, const struct export *export, char holder[CLIENT_NAME_MAX + 1])
+{
+	struct access_table *table = access_current_get(&c->server->access);
+	struct permit_peer p;
+	enum access_view view;
+
+	describe_peer(c, &p);
+	view = access_view(table, &p.peer, export->name, holder);
+	access_table_put(table);
+	return view;
+}
+
 static bool may_stay(const struct access_table *table, const struct conn *c, char *why, size_t len)
 {
 	const struct client_session *session = c->session;
@@ -67,6 +80,9 @@ unsigned permit_judge(struct server *s)
 	list_for_each_safe (pos, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, all);
 
+		/* The rest of a text that was made for other rights. */
+		if (conn_is_stranger(c))
+			conn_drop_text(c);
 		if (!c->session || c->state != CONN_OPEN || may_stay(table, c, why, sizeof(why)))
 			continue;
 		conn_breach(c, why);

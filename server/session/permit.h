@@ -14,6 +14,10 @@
  * request was refused, and the log has the reason and the remedy. */
 bool permit_attach(struct client_request *req, struct access_decision *decision);
 
+/* The part of the export's state that the peer may see now; see access.h for `holder`. */
+enum access_view permit_view(
+	const struct conn *c, const struct export *export, char holder[CLIENT_NAME_MAX + 1]);
+
 /* Closes each attached channel that the table in force would not let in any more. Its client
  * connects again, and learns there what it may. Returns how many. */
 unsigned permit_judge(struct server *s);

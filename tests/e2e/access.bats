@@ -285,6 +285,96 @@ two_exports() {
 	grep -E "session 1 of web .* begins over tcp" "$dir/server.log"
 }
 
+# seen KEY FILTER: what the filter finds in the status that the key gets over the network.
+seen() {
+	rmemfsctl status --json --key "$dir/$1.key" "$(listen_address)" | jq -r "$2"
+}
+
+@test "status by key: a key sees its exports and its own mounts, and one of access = status all of them" {
+	[ "$transport" != shm ] || return 0
+	make_keys web lab watch all
+	write_conf "$(configure a "$(client web)" "$(client lab)" "$(client watch 'access = "status";')" \
+		"$(client all 'access = "status";')")" \
+		"$(configure b "$(client all 'access = "status";')")"
+	start_server
+	source_of=('' "$own:/a" "$own:/a")
+	key_file=$dir/web.key
+	share 1
+	key_file=$dir/lab.key
+	share 2
+	[ "$(seen web '.sessions[].holder')" = web ]
+	[ "$(seen lab '.sessions[].holder')" = lab ]
+	[ "$(seen watch '[.sessions[].holder] | sort | join(" ")')" = "lab web" ]
+	[ "$(seen web '[.exports[].name] | join(" ")')" = a ]
+	[ "$(seen watch '[.exports[].name] | join(" ")')" = a ]
+	[ "$(seen all '[.exports[].name] | join(" ")')" = "a b" ]
+	# Each member that one of them may not see.
+	[ "$(seen web 'keys | join(" ")')" = "exports key lease_ms sessions uptime_ms version wire_version" ]
+	[ "$(seen watch 'keys | join(" ")')" = "exports key lease_ms sessions uptime_ms version wire_version" ]
+	[ "$(seen web '.exports[0] | keys | join(" ")')" = "bytes dirty files free granted lost_regions max_inodes metadata name regions used" ]
+	[ "$(seen watch '.exports[0] | keys')" = "$(status_of '.exports[0] | keys')" ]
+	[ "$(seen all keys)" = "$(status_of keys)" ]
+	# The tables.
+	run rmemfsctl status --key "$dir/web.key" "$(listen_address)"
+	echo "$output"
+	[[ $output == *$'\n'"what is to be seen with key $(key_id web):"$'\n'* ]]
+	[[ $output == *"SESSION "*" of web: "* ]]
+	[[ $output != *" of lab: "* ]]
+	rmemfsctl leases --key "$dir/watch.key" "$(listen_address)" >"$dir/out"
+	cat "$dir/out"
+	[ "$(grep -c '^a ' "$dir/out")" -eq 2 ]
+	for command in leases quota; do
+		run rmemfsctl $command --key "$dir/web.key" "$(listen_address)"
+		echo "$output"
+		[ "$status" -eq 1 ]
+		[ "$output" = "rmemfsctl: $(listen_address): this key sees its own mounts alone: run 'rmemfsctl $command' on the server's machine, or with --key FILE of a client whose access is \"status\"" ]
+	done
+	rmemfsctl quota --key "$dir/all.key" "$(listen_address)"
+	# A question by a key gives nothing else.
+	key_file=$dir/watch.key
+	refused ": key $(key_id watch) may only ask for the state of export 'a'" a
+}
+
+@test "status by key: a wrong key and one that was taken away see nothing, the next key of the file is tried" {
+	[ "$transport" != shm ] || return 0
+	make_keys web other
+	write_conf "$(configure a "$(client web)")"
+	start_server
+	run rmemfsctl status --key "$dir/other.key" "$(listen_address)"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *": the server does not accept key $(key_id other) (fingerprint "*"): its log says why" ]]
+	log_has "refused: no key $(key_id other) here"
+	cat "$dir/other.key" "$dir/web.key" >"$dir/two.key"
+	chmod 600 "$dir/two.key"
+	[ "$(seen two .key)" = "$(key_id web)" ]
+	run rmemfsctl status --key "$dir/none.key" "$(listen_address)"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/none.key"* ]]
+	write_conf "$(configure a "$(client other)")"
+	reload
+	[ "$(seen two .key)" = "$(key_id other)" ]
+	run rmemfsctl status --key "$dir/web.key" "$(listen_address)"
+	[ "$status" -eq 1 ]
+	run rmemfsctl reload --key "$dir/web.key" "$(listen_address)"
+	[ "$status" -eq 1 ]
+	[[ $output == "rmemfsctl: option '--key': has no meaning for reload "* ]]
+}
+
+@test "status without a key: of an export that is insecure for it, from its hosts" {
+	[ "$transport" != shm ] || return 0
+	make_keys web
+	write_conf "$(configure a "$(client web)" "{ name = \"lan\"; insecure = true; hosts = \"$own\"; access = \"status\"; }")" \
+		"$(configure b '{ name = "far"; insecure = true; hosts = "192.0.2.1"; access = "status"; }')"
+	start_server
+	rmemfsctl status "$(listen_address)" >"$dir/out"
+	cat "$dir/out"
+	grep -qxF "what is to be seen without a key:" "$dir/out"
+	grep -q '^a ' "$dir/out"
+	if grep -q '^b ' "$dir/out"; then return 1; fi
+}
+
 # attached N KEY: a peer, always of one owner and process, shares the export with this key and stays.
 attached() {
 	RMEMFS_TEST_KEY=$dir/$2.key badpeer greedy "$(listen_address)" a >"$dir/peer.$1" 2>&1 3>&- &

@@ -194,13 +194,13 @@ background_mount() {
 	rmemfsctl status "$at" >"$dir/out"
 	cat "$dir/out"
 	grep -qE "^rmemfs-server [0-9.]+, wire version [0-9]+, round trip [0-9]+\.[0-9]+ ms$" "$dir/out"
-	grep -qF "all else it tells by its socket: run 'rmemfsctl status' on its machine" "$dir/out"
+	grep -qF "all else it tells by its socket, or to a key: run 'rmemfsctl status' on its machine, or with --key FILE" "$dir/out"
 	[ "$(wc -l <"$dir/out")" -eq 2 ]
 	for command in leases quota "leases --json"; do
 		# shellcheck disable=SC2086 # words
 		run rmemfsctl $command "$at"
 		[ "$status" -eq 1 ]
-		[ "$output" = "rmemfsctl: $at: the server tells this by its socket alone: run 'rmemfsctl ${command% *}' on its machine" ]
+		[ "$output" = "rmemfsctl: $at: strangers are not told this: run 'rmemfsctl ${command% *}' on the server's machine, or with --key FILE of a client whose access is \"status\"" ]
 	done
 	umount_rmem
 	run rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source nosuch)" "$mnt" 3>&-

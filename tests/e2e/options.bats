@@ -271,7 +271,7 @@ a start would succeed" ]
 }
 
 @test "wrong options of rmemfsctl are named, with the usage of the command" {
-	local usage="(usage: rmemfsctl status [HOST] [--json])"
+	local usage="(usage: rmemfsctl status [HOST] [--key FILE] [--json])"
 	local snapshot="(usage: rmemfsctl snapshot EXPORT DIR [HOST])"
 	says "rmemfsctl: a command is missing: status, leases, who, quota, check, snapshot, reload, keygen or keycheck; see --help" rmemfsctl
 	says "rmemfsctl: command 'statsu': unknown; must be status, leases, who, quota, check, snapshot, reload, keygen or keycheck" rmemfsctl statsu

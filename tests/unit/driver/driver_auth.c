@@ -1,16 +1,21 @@
 /* driver_auth.c - who gets in: keys, their handshake by messages, tokens of sessions. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "common/auth/handshake.h"
+#include "common/base/clock.h"
 #include "common/base/util.h"
 #include "server/session/auth_budget.h"
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
+
+enum { RELOAD_MS = 10000 };
 
 static struct test_server server;
 static struct rpc_client client, other;
@@ -337,6 +342,73 @@ static void auth__peer_goes_amid_its_handshake(void **state)
 	expect_others_work();
 }
 
+/* ---- the state ------------------------------------------------------------------------------- */
+
+static struct rpc_reply ask_status(struct rpc_client *c, uint32_t offset)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = offset};
+	struct rpc_reply rep;
+
+	client_send(c, &req);
+	client_receive(c, &rep);
+	assert_int_equal(rep.op, RPC_STATUS);
+	return rep;
+}
+
+static bool has_text(const struct rpc_reply *rep, const char *words)
+{
+	return memmem(rep->status_text.tail.data, rep->status_text.tail.len, words, strlen(words));
+}
+
+static void write_other_key(void)
+{
+	FILE *f = fopen(server.key_file, "w");
+	struct auth_key key;
+	char why[256];
+
+	assert_non_null(f);
+	assert_int_equal(auth_key_generate("other", &key, why, sizeof(why)), 0);
+	assert_int_equal(auth_key_write(&key, fileno(f)), 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void reload(void)
+{
+	int64_t until = now_ms() + RELOAD_MS;
+
+	assert_int_equal(kill(server.pid, SIGHUP), 0);
+	while (!server_logged(&server, "reloaded the clients")) {
+		assert_true(now_ms() < until);
+		usleep(10000);
+	}
+}
+
+/* Neither a stranger nor a key that was taken away gets a piece of a text that was made for it. */
+static void status__goes_by_the_key_in_force(void **state)
+{
+	struct rpc_reply rep;
+	uint32_t total;
+
+	client_connect(&other);
+	rep = ask_status(&other, 0);
+	assert_true(has_text(&rep, "wire_version") && !has_text(&rep, "exports"));
+	client_connect(&client);
+	assert_int_equal(client_prove(&client, &server.key), 0);
+	rep = ask_status(&client, 0);
+	assert_true(has_text(&rep, "\"exports\":[{\"name\":\"default\""));
+	assert_true(has_text(&rep, server.key.id));
+	assert_false(has_text(&rep, "memory_dir"));
+	total = rep.status_text.total;
+	assert_int_equal(ask_status(&client, 7).status_text.total, total);
+	write_other_key();
+	reload();
+	rep = ask_status(&client, 7);
+	assert_true(rep.status_text.total < total);
+	assert_false(has_text(&rep, "exports"));
+	rep = ask_status(&client, 0);
+	assert_true(has_text(&rep, "wire_version") && !has_text(&rep, "exports"));
+}
+
 /* ---- sessions -------------------------------------------------------------------------------- */
 
 /* The session's number, its owner and instance can be known by anybody. */
@@ -419,6 +491,7 @@ int driver_run_auth(void)
 	static const struct CMUnitTest address_tests[] = {
 		AUTH_TEST(attach__without_a_key__is_refused_with_the_remedies),
 		AUTH_TEST(attach__plain_behind_the_proof__closes_the_channel),
+		AUTH_TEST(status__goes_by_the_key_in_force),
 	};
 	int failed = cmocka_run_group_tests_name("auth", tests, make_context, delete_context);
 

@@ -19,6 +19,9 @@ static const char conf[] =
 	"{ name = \"open\"; size = 4096; clients = ("
 	"  { name = \"anybody\"; insecure = true; hosts = \"10.9.0.2\"; access = \"read-only\" },"
 	"  { name = \"web\"; keys = \"@/web.key\"; hosts = [ \"10.0.0.1\", \"10.9.0.2\" ] } ) },"
+	"{ name = \"shown\"; size = 4096; clients = ("
+	"  { name = \"lan\"; insecure = true; hosts = \"10.9.0.0/24\"; access = \"status\" },"
+	"  { name = \"web\"; keys = \"@/web.key\" } ) },"
 	"{ name = \"empty\"; size = 4096 } );";
 
 static struct access_table *table;
@@ -396,6 +399,64 @@ static void still__insecure_and_local(void **state)
 	access_table_put(closed);
 }
 
+/* ---- the state ------------------------------------------------------------------------------- */
+
+static char holder[CLIENT_NAME_MAX + 1];
+
+static enum access_view view(const char *from, const char *key, const char *export)
+{
+	struct access_peer peer = peer_at(from, key);
+
+	holder[0] = '\0';
+	return access_view(table, &peer, export, holder);
+}
+
+static void view__key_sees_its_own_and_a_watching_one_all(void **state)
+{
+	assert_int_equal(view("10.0.0.9", "web-1", "data"), ACCESS_SEES_OWN);
+	assert_string_equal(holder, "web");
+	assert_int_equal(view("10.7.7.7", "backup-1", "data"), ACCESS_SEES_OWN);
+	assert_string_equal(holder, "backup");
+	assert_int_equal(view("10.7.7.7", "watch-1", "data"), ACCESS_SEES_ALL);
+	assert_int_equal(view("10.0.0.9", "web-1", "lab"), ACCESS_SEES_OWN);
+	assert_string_equal(holder, "near");
+	assert_int_equal(view("10.0.1.9", "web-1", "lab"), ACCESS_SEES_ALL);
+}
+
+static void view__others_see_nothing(void **state)
+{
+	assert_int_equal(view("10.0.0.9", NULL, "data"), ACCESS_SEES_NOTHING);
+	assert_int_equal(view("10.7.7.7", "web-1", "data"), ACCESS_SEES_NOTHING);
+	assert_int_equal(view("10.7.7.7", "watch-1", "lab"), ACCESS_SEES_NOTHING);
+	assert_int_equal(view("10.7.7.7", "watch-1", "empty"), ACCESS_SEES_NOTHING);
+	assert_int_equal(view("10.7.7.7", "watch-1", "nowhere"), ACCESS_SEES_NOTHING);
+	peer_at("10.7.7.7", "watch-1");
+	memset(proof.fingerprint, '0', sizeof(proof.fingerprint) - 1);
+	assert_int_equal(access_view(table,
+				 &(struct access_peer){.kind = TRANSPORT_TCP,
+					 .address = (const struct sockaddr *)&address,
+					 .proof = &proof},
+				 "data", holder),
+		ACCESS_SEES_NOTHING);
+}
+
+/* Only what is insecure and for the state alone is shown to anybody. */
+static void view__insecure(void **state)
+{
+	assert_int_equal(view("10.9.0.7", NULL, "shown"), ACCESS_SEES_ALL);
+	assert_int_equal(view("10.9.0.7", "backup-1", "shown"), ACCESS_SEES_ALL);
+	assert_int_equal(view("10.9.1.7", NULL, "shown"), ACCESS_SEES_NOTHING);
+	assert_int_equal(view("10.9.0.7", "web-1", "shown"), ACCESS_SEES_OWN);
+	assert_int_equal(view("10.9.0.2", NULL, "open"), ACCESS_SEES_NOTHING);
+}
+
+static void view__local(void **state)
+{
+	const struct access_peer peer = {.kind = TRANSPORT_SHM};
+
+	assert_int_equal(access_view(table, &peer, "data", holder), ACCESS_SEES_ALL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +474,10 @@ int main(void)
 		cmocka_unit_test(still__what_is_left_goes_on),
 		cmocka_unit_test(still__what_was_taken_ends),
 		cmocka_unit_test(still__insecure_and_local),
+		cmocka_unit_test(view__key_sees_its_own_and_a_watching_one_all),
+		cmocka_unit_test(view__others_see_nothing),
+		cmocka_unit_test(view__insecure),
+		cmocka_unit_test(view__local),
 	};
 
 	return cmocka_run_group_tests(tests, make_keys, free_keys);
