@@ -187,24 +187,22 @@ static json_t *describe_locked(const struct server *s, const struct export *expo
 }
 
 /* The part that a mount of the export can find out by itself, too. */
-static json_t *describe_space(const struct server *s, const struct export *export)
+static json_t *describe_space(
+	const struct server *s, const struct export *export, const struct meta_usage *u)
 {
-	struct meta_usage u = {0};
-	uint64_t used;
+	uint64_t used = u->npages - u->free_pages - u->granted_pages - u->dirty_pages;
 	json_t *object;
 
-	meta_usage(s->meta, export->index, &u);
-	used = u.npages - u.free_pages - u.granted_pages - u.dirty_pages;
 	object = json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:i s:i}", "name", export->name,
-		"bytes", (json_int_t)(u.npages * PAGE_BYTES), "used",
-		(json_int_t)(used * PAGE_BYTES), "free", (json_int_t)(u.free_pages * PAGE_BYTES),
-		"granted", (json_int_t)(u.granted_pages * PAGE_BYTES), "dirty",
-		(json_int_t)(u.dirty_pages * PAGE_BYTES), "files", (json_int_t)u.inodes,
+		"bytes", (json_int_t)(u->npages * PAGE_BYTES), "used",
+		(json_int_t)(used * PAGE_BYTES), "free", (json_int_t)(u->free_pages * PAGE_BYTES),
+		"granted", (json_int_t)(u->granted_pages * PAGE_BYTES), "dirty",
+		(json_int_t)(u->dirty_pages * PAGE_BYTES), "files", (json_int_t)u->inodes,
 		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
 		"lost_regions", (int)region_loss_count(s->exports, export));
 	json_object_set_new(object, "metadata",
-		json_pack("{s:I s:I}", "bytes", (json_int_t)u.share_bytes, "used",
-			(json_int_t)u.share_used_bytes));
+		json_pack("{s:I s:I}", "bytes", (json_int_t)u->share_bytes, "used",
+			(json_int_t)u->share_used_bytes));
 	return object;
 }
 
@@ -212,9 +210,10 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 {
 	struct rpc_counters sum = sum_counters(s, export);
 	struct meta_usage u = {0};
-	json_t *object = describe_space(s, export);
+	json_t *object;
 
 	meta_usage(s->meta, export->index, &u);
+	object = describe_space(s, export, &u);
 	json_object_set_new(object, "counters", describe_counters(&sum));
 	if (object)
 		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
@@ -420,12 +419,14 @@ static bool add_visible(
 	const struct conn *c, const struct export *export, json_t *exports, json_t *sessions)
 {
 	char holder[CLIENT_NAME_MAX + 1];
+	struct meta_usage u = {0};
 
 	switch (permit_view(c, export, holder)) {
 	case ACCESS_SEES_NOTHING:
 		break;
 	case ACCESS_SEES_OWN:
-		json_array_append_new(exports, describe_space(c->server, export));
+		meta_usage(c->server->meta, export->index, &u);
+		json_array_append_new(exports, describe_space(c->server, export, &u));
 		add_sessions(c->server, export, holder, sessions);
 		break;
 	case ACCESS_SEES_ALL:

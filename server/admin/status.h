@@ -4,8 +4,9 @@
  * The answer depends on the peer:
  *
  *     over shm                     all
- *     over tcp and verbs, clients  what access_view() shows of each export. Who may see all of all
- *                                  exports also gets the server's own state. No names of files
+ *     over tcp and verbs, clients  access_view() decides about each export. A client that may see
+ *                                  all of all exports also gets the server's own state. No client
+ *                                  gets names of files
  *     others: strangers            the version and that of the protocol: a constant text
  *
  * Strangers together get STATUS_PER_S answers a second, and clients as many.

@@ -57,6 +57,16 @@ reload() {
 	rmemfsctl reload "$socket"
 }
 
+# mount_with_key: export a has the client web, and is mounted with its key.
+mount_with_key() {
+	make_keys web
+	write_conf "$(configure a "$(client web)")"
+	start_server
+	key_file=$dir/web.key
+	mount_source() { echo "$own:/a"; }
+	mount_rmem
+}
+
 # refused TEXT EXPORT OPTIONS: this mount fails in one line that has TEXT.
 refused() {
 	run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=5$3" \
@@ -422,12 +432,7 @@ attached() {
 }
 
 @test "a mount reads its key for each connection: it waits while it has none, and names the file" {
-	make_keys web
-	write_conf "$(configure a "$(client web)")"
-	start_server
-	key_file=$dir/web.key
-	mount_source() { echo "$own:/a"; }
-	mount_rmem
+	mount_with_key
 	echo data >"$mnt/a"
 	mv "$key_file" "$dir/away"
 	crash_server
@@ -464,12 +469,7 @@ one_more_round() {
 }
 
 @test "rotation under load: channels come back by the new key, and nothing fails" {
-	make_keys web
-	write_conf "$(configure a "$(client web)")"
-	start_server
-	key_file=$dir/web.key
-	mount_source() { echo "$own:/a"; }
-	mount_rmem
+	mount_with_key
 	old=$(key_id web) session=$(status_of '.sessions[0].id')
 	works_on 3>&- &
 	worker=$!
@@ -639,12 +639,7 @@ one_more_round() {
 # ---- restarts ------------------------------------------------------------------------------------
 
 @test "a restart of the server: the mount proves its key again, and its session goes on" {
-	make_keys web
-	write_conf "$(configure a "$(client web)")"
-	start_server
-	key_file=$dir/web.key
-	mount_source() { echo "$own:/a"; }
-	mount_rmem
+	mount_with_key
 	session=$(status_of '.sessions[0].id')
 	exec 9>"$mnt/a"
 	echo one >&9

@@ -164,6 +164,23 @@ int client_call(struct rpc_client *c, unsigned slot, struct rpc_request *req, st
 	return rep->status;
 }
 
+void client_ask_status(struct rpc_client *c, uint32_t offset)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = offset};
+
+	client_send(c, &req);
+}
+
+struct rpc_reply client_status(struct rpc_client *c, uint32_t offset)
+{
+	struct rpc_reply rep;
+
+	client_ask_status(c, offset);
+	client_receive(c, &rep);
+	assert_int_equal(rep.op, RPC_STATUS);
+	return rep;
+}
+
 /* ---- the session ----------------------------------------------------------------------------- */
 
 static struct rpc_str str(const char *s)

@@ -101,6 +101,10 @@ void client_send(struct rpc_client *c, const struct rpc_request *req);
 void client_send_bytes(struct rpc_client *c, const void *data, size_t len);
 void client_receive(struct rpc_client *c, struct rpc_reply *rep);
 
+/* STATUS from this byte of its text on. */
+void client_ask_status(struct rpc_client *c, uint32_t offset);
+struct rpc_reply client_status(struct rpc_client *c, uint32_t offset);
+
 /* Proves a key on the connected channel. Returns the status of the reply that refuses it, or 0. */
 int client_prove(struct rpc_client *c, const struct auth_key *key);
 /* ATTACH on the connected channel; over tcp and verbs the server's key is proven first. Returns the

@@ -11,6 +11,7 @@
 #include "common/auth/handshake.h"
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "server/admin/status.h"
 #include "server/session/auth_budget.h"
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
@@ -344,31 +345,20 @@ static void auth__peer_goes_amid_its_handshake(void **state)
 
 /* ---- the state ------------------------------------------------------------------------------- */
 
-static struct rpc_reply ask_status(struct rpc_client *c, uint32_t offset)
-{
-	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = offset};
-	struct rpc_reply rep;
-
-	client_send(c, &req);
-	client_receive(c, &rep);
-	assert_int_equal(rep.op, RPC_STATUS);
-	return rep;
-}
-
 static bool has_text(const struct rpc_reply *rep, const char *words)
 {
 	return memmem(rep->status_text.tail.data, rep->status_text.tail.len, words, strlen(words));
 }
 
-static void write_other_key(void)
+/* how: of fopen(3): replaces the server's keys, or adds one. */
+static void write_other_key(const char *how, struct auth_key *key)
 {
-	FILE *f = fopen(server.key_file, "w");
-	struct auth_key key;
+	FILE *f = fopen(server.key_file, how);
 	char why[256];
 
 	assert_non_null(f);
-	assert_int_equal(auth_key_generate("other", &key, why, sizeof(why)), 0);
-	assert_int_equal(auth_key_write(&key, fileno(f)), 0);
+	assert_int_equal(auth_key_generate("other", key, why, sizeof(why)), 0);
+	assert_int_equal(auth_key_write(key, fileno(f)), 0);
 	assert_int_equal(fclose(f), 0);
 }
 
@@ -387,26 +377,56 @@ static void reload(void)
 static void status__goes_by_the_key_in_force(void **state)
 {
 	struct rpc_reply rep;
+	struct auth_key key;
 	uint32_t total;
 
 	client_connect(&other);
-	rep = ask_status(&other, 0);
+	rep = client_status(&other, 0);
 	assert_true(has_text(&rep, "wire_version") && !has_text(&rep, "exports"));
 	client_connect(&client);
 	assert_int_equal(client_prove(&client, &server.key), 0);
-	rep = ask_status(&client, 0);
+	rep = client_status(&client, 0);
 	assert_true(has_text(&rep, "\"exports\":[{\"name\":\"default\""));
 	assert_true(has_text(&rep, server.key.id));
 	assert_false(has_text(&rep, "memory_dir"));
 	total = rep.status_text.total;
-	assert_int_equal(ask_status(&client, 7).status_text.total, total);
-	write_other_key();
+	assert_int_equal(client_status(&client, 7).status_text.total, total);
+	write_other_key("w", &key);
 	reload();
-	rep = ask_status(&client, 7);
+	rep = client_status(&client, 7);
 	assert_true(rep.status_text.total < total);
 	assert_false(has_text(&rep, "exports"));
-	rep = ask_status(&client, 0);
+	rep = client_status(&client, 0);
 	assert_true(has_text(&rep, "wire_version") && !has_text(&rep, "exports"));
+}
+
+/* They ask more at once than the answers of a second and the places of one key, while the server
+ * does not look. */
+static void status__crowd_with_one_key_keeps_no_other_key_out(void **state)
+{
+	enum { MANY = 5, EACH = 4 };
+	static struct rpc_client many[MANY];
+	struct auth_key key;
+
+	assert_true(MANY * EACH > STATUS_PER_S + STATUS_WAITING_OF_KEY);
+	assert_true(MANY * EACH < STATUS_PER_S + STATUS_WAITING);
+	write_other_key("a", &key);
+	reload();
+	for (unsigned i = 0; i < MANY; i++) {
+		client_init(&many[i], &server, "many", i + 2);
+		client_connect(&many[i]);
+		assert_int_equal(client_prove(&many[i], &server.key), 0);
+	}
+	client_connect(&client);
+	assert_int_equal(client_prove(&client, &key), 0);
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	for (unsigned i = 0; i < MANY * EACH; i++)
+		client_ask_status(&many[i / EACH], 0);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	assert_int_equal(client_status(&client, 0).status, 0);
+	assert_true(server_logged(&server, "channel closed: too many ask for the status"));
+	for (unsigned i = 0; i < MANY; i++)
+		client_fini(&many[i]);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -492,6 +512,7 @@ int driver_run_auth(void)
 		AUTH_TEST(attach__without_a_key__is_refused_with_the_remedies),
 		AUTH_TEST(attach__plain_behind_the_proof__closes_the_channel),
 		AUTH_TEST(status__goes_by_the_key_in_force),
+		AUTH_TEST(status__crowd_with_one_key_keeps_no_other_key_out),
 	};
 	int failed = cmocka_run_group_tests_name("auth", tests, make_context, delete_context);
 

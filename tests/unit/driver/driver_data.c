@@ -163,13 +163,7 @@ static void status__tells_of_exports_and_sessions_without_attach(void **state)
 /* Strangers get an empty text instead. */
 static void status__from_beyond_its_end(void **state)
 {
-	struct rpc_request req = {
-		.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = RPC_MSG_BYTES};
-	struct rpc_reply rep;
-
-	client_send(&client, &req);
-	client_receive(&client, &rep);
-	assert_int_equal(rep.status, -EINVAL);
+	assert_int_equal(client_status(&client, RPC_MSG_BYTES).status, -EINVAL);
 }
 
 static void ping_with(uint64_t read_bytes)

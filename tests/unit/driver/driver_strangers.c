@@ -173,20 +173,9 @@ static void status__shows_nothing_that_steers_a_terminal(void **state)
 
 /* ---- what strangers are told ----------------------------------------------------------------- */
 
-static struct rpc_reply ask_status(struct rpc_client *c, uint32_t offset)
-{
-	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = offset};
-	struct rpc_reply rep;
-
-	client_send(c, &req);
-	client_receive(c, &rep);
-	assert_int_equal(rep.op, RPC_STATUS);
-	return rep;
-}
-
 static void expect_status(struct rpc_client *c, uint32_t offset, const char *json)
 {
-	struct rpc_reply rep = ask_status(c, offset);
+	struct rpc_reply rep = client_status(c, offset);
 
 	assert_int_equal(rep.status, 0);
 	assert_int_equal(rep.status_text.total, offset + strlen(json));
@@ -207,13 +196,6 @@ static void status__tells_strangers_versions_alone(void **state)
 	expect_status(&stranger, 5, json + 5);
 }
 
-static void send_status(struct rpc_client *c)
-{
-	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
-
-	client_send(c, &req);
-}
-
 /* The server answers as many as for one second at once, then one each EACH_MS, which is longer than
  * a request takes. */
 static void status__of_strangers_comes_in_turns(void **state)
@@ -223,7 +205,7 @@ static void status__of_strangers_comes_in_turns(void **state)
 
 	client_connect(&stranger);
 	for (unsigned i = 0; i < AT_ONCE + MORE; i++)
-		assert_int_equal(ask_status(&stranger, 0).status, 0);
+		assert_int_equal(client_status(&stranger, 0).status, 0);
 	assert_true(now_ms() - began >= MORE * EACH_MS);
 }
 
@@ -248,7 +230,7 @@ static void status__many_that_ask_keep_nobody_out(void **state)
 				channel_recv_done(event.channel, event.data);
 		} while (event.channel != many[n] || event.type != EV_OPEN);
 		stranger.channel = many[n++];
-		send_status(&stranger);
+		client_ask_status(&stranger, 0);
 	}
 	stranger.channel = NULL;
 	assert_true(closed);
@@ -259,7 +241,7 @@ static void status__many_that_ask_keep_nobody_out(void **state)
 	for (unsigned i = 0; i < n; i++)
 		channel_delete(many[i]);
 	client_connect(&stranger);
-	assert_int_equal(ask_status(&stranger, 0).status, 0);
+	assert_int_equal(client_status(&stranger, 0).status, 0);
 	assert_works(&client, "after");
 }
 
