@@ -38,7 +38,7 @@ order() {
 		server space
 		server store
 		server base
-		common transport/kinds
+		common transport/kinds proof
 		common transport/verbs transport/tcp transport/shm
 		common transport/sock
 		common transport

@@ -11,11 +11,11 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/printable.h"
+#include "common/proof/key_proof.h"
 #include "common/rpc/rpc.h"
 #include "common/transport/kinds.h"
 #include "common/transport/transport.h"
 #include "common/base/util.h"
-#include "daemon/ctl/proof.h"
 
 enum { STATUS_BYTES_MAX = 64 << 20 };
 
@@ -24,8 +24,11 @@ struct ctl {
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
 	struct transport_address address;
-	bool opened;         /* a server of ours has greeted */
-	struct proof *proof; /* of a key, on its way; NULL: none, or it was accepted */
+	bool opened; /* a server of ours has greeted */
+	/* The key to prove, and what its handshake needs; key NULL: none, or it is proven. */
+	const struct auth_key *key;
+	struct handshake_context *handshakes;
+	struct key_proof proof;
 	int64_t until_ms;
 	/* STATUS and WHO. A STATUS has no `who`. */
 	char *text;
@@ -90,11 +93,26 @@ static uint16_t op_of(const struct ctl *ctl)
 	return ctl->snapshot ? RPC_SNAPSHOT : ctl->who ? RPC_WHO : RPC_STATUS;
 }
 
+static int client_send(void *user, const struct rpc_request *req)
+{
+	struct ctl *ctl = user;
+	void *buf = channel_send_buffer(ctl->channel);
+	size_t len;
+	int err;
+
+	if (!buf)
+		return -EPROTO;
+	err = rpc_request_encode(req, buf, channel_limits(ctl->channel)->msg_bytes, &len);
+	if (err) {
+		channel_send_cancel(ctl->channel, buf);
+		return err;
+	}
+	return channel_send(ctl->channel, buf, (uint32_t)len, 0, 0);
+}
+
 static int client_ask(struct ctl *ctl)
 {
 	struct rpc_request req = {.op = op_of(ctl), .slot = RPC_NO_SLOT};
-	void *buf = channel_send_buffer(ctl->channel);
-	size_t len;
 	int err;
 
 	if (ctl->snapshot) {
@@ -105,16 +123,9 @@ static int client_ask(struct ctl *ctl)
 	} else if (!ctl->reload) {
 		req.status.offset = ctl->len;
 	}
-	if (!buf)
-		return fail(ctl, -EPROTO, "the server takes no requests");
-	err = rpc_request_encode(&req, buf, channel_limits(ctl->channel)->msg_bytes, &len);
-	if (err) {
-		channel_send_cancel(ctl->channel, buf);
-		return fail(ctl, err, "the server's messages are too small");
-	}
 	if (!ctl->asked_ns)
 		ctl->asked_ns = clock_ns(CLOCK_MONOTONIC);
-	err = channel_send(ctl->channel, buf, (uint32_t)len, 0, 0);
+	err = client_send(ctl, &req);
 	return err ? fail(ctl, err, "can't send: %s", errno_text(err)) : 0;
 }
 
@@ -245,39 +256,54 @@ static int take_closed(struct ctl *ctl, int status)
 	}
 }
 
-static int take_proof(struct ctl *ctl, const struct event *event)
+static struct key_proof_channel channel_of(struct ctl *ctl)
 {
-	char why[256];
-	int n = proof_take(ctl->proof, ctl->channel, ctl->address.kind, event, why, sizeof(why));
-
-	if (n < 0)
-		return fail(ctl, n, "%s", why);
-	if (n) {
-		proof_delete(ctl->proof);
-		ctl->proof = NULL;
-	}
-	return 0;
+	return (struct key_proof_channel){
+		.channel = ctl->channel,
+		.kind = ctl->address.kind,
+		.send = client_send,
+		.user = ctl,
+		.server = "the server",
+	};
 }
 
 static int take_open(struct ctl *ctl)
 {
+	const struct key_proof_channel on = channel_of(ctl);
 	char why[256];
 	int err;
 
 	ctl->opened = true;
-	if (!ctl->proof)
+	if (!ctl->key)
 		return client_ask(ctl);
-	err = proof_begin(ctl->proof, ctl->channel, why, sizeof(why));
+	err = key_proof_begin(&ctl->proof, ctl->handshakes, ctl->key, &on, why, sizeof(why));
 	return err ? fail(ctl, err, "%s", why) : 0;
+}
+
+static int take_proof(struct ctl *ctl, const struct event *event)
+{
+	const struct key_proof_channel on = channel_of(ctl);
+	struct rpc_reply rep;
+	char why[256];
+	int n = rpc_reply_decode(&rep, event->data, event->len);
+
+	if (n || rep.op != RPC_AUTH)
+		return fail(ctl, -EPROTO,
+			"the server's answer is malformed: install the same release on both machines");
+	n = key_proof_answered(&ctl->proof, &on, &rep, why, sizeof(why));
+	if (n < 0)
+		return fail(ctl, n, "%s", why);
+	if (n)
+		ctl->key = NULL;
+	return 0;
 }
 
 static int take_message(struct ctl *ctl, const struct event *event)
 {
-	bool proving = ctl->proof;
-	int err = proving ? take_proof(ctl, event) : take_answer(ctl, event);
+	int err = ctl->key ? take_proof(ctl, event) : take_answer(ctl, event);
 
 	channel_recv_done(ctl->channel, event->data);
-	return err || ctl->proof || is_answered(ctl) ? err : client_ask(ctl);
+	return err || ctl->key || is_answered(ctl) ? err : client_ask(ctl);
 }
 
 static int take_event(struct ctl *ctl, const struct event *event)
@@ -370,12 +396,11 @@ err_close:
 
 static int prove_and_ask(struct ctl *ctl, const struct auth_key *key)
 {
-	int err = proof_new(key, &ctl->proof, ctl->why, ctl->whylen);
+	int err;
 
-	if (!err)
-		err = connect_and_ask(ctl);
-	proof_delete(ctl->proof);
-	ctl->proof = NULL;
+	ctl->key = key;
+	err = connect_and_ask(ctl);
+	key_proof_forget(&ctl->proof);
 	return err;
 }
 
@@ -387,9 +412,13 @@ static int prove_any_and_ask(struct ctl *ctl, const char *path)
 	int err = auth_key_file_read(path, &file, ctl->why, ctl->whylen);
 
 	if (!err)
+		err = handshake_context_new(
+			HANDSHAKE_CLIENT, &ctl->handshakes, ctl->why, ctl->whylen);
+	if (!err)
 		err = -EACCES;
 	for (size_t i = 0; err == -EACCES && i < file.n && now_ms() < ctl->until_ms; i++)
 		err = prove_and_ask(ctl, &file.v[i]);
+	handshake_context_delete(ctl->handshakes);
 	auth_key_file_free(&file);
 	return err;
 }

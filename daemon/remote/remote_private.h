@@ -16,8 +16,7 @@
 #include <stdatomic.h>
 
 #include "daemon/remote/remote.h"
-#include "common/auth/auth_key.h"
-#include "common/auth/channel_keys.h"
+#include "common/proof/key_proof.h"
 #include "daemon/remote/session_private.h"
 
 enum {
@@ -56,13 +55,10 @@ struct io_batch {
 };
 
 /* Of prove_key.h. */
-struct key_proof {
-	struct handshake *handshake; /* NULL: none, or over */
-	struct channel_keys keys;    /* between the last flight and its answer */
-	unsigned at;                 /* the key of the file that is tried next, or was last */
+struct proving {
+	struct key_proof proof;
+	unsigned at;              /* the key of the file that is tried next, or was last */
 	unsigned nkeys, nrefused; /* in the file; in a row, without a channel that was attached */
-	char id[AUTH_KEY_ID_MAX + 1];
-	char fingerprint[AUTH_KEY_FINGERPRINT_BYTES];
 };
 
 /* The transfers of one direction, which have limits of their own. */
@@ -82,7 +78,7 @@ struct remote {
 	int64_t connect_ms; /* DOWN: when to connect */
 	unsigned backoff_ms;
 	int64_t deadline_ms; /* CONNECTING to FETCHING: the deadline of the step */
-	struct key_proof proof;
+	struct proving proving;
 	int64_t ready_ms;        /* since when it is ready; 0: this channel never was */
 	bool missed;             /* remote_disconnected() */
 	bool down;               /* session_channel_down() was told */
