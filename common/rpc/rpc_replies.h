@@ -8,6 +8,7 @@
 #include "common/base/types.h"
 #include "common/rpc/rpc_ops.h"
 #include "common/rpc/rpc_requests.h"
+#include "common/rpc/squash.h"
 #include "common/rpc/wire.h"
 
 /* AUTH. Empty in the reply to step 2. */
@@ -33,6 +34,7 @@ struct rpc_attach_reply {
 	uint64_t npages;          /* of the export */
 	bool quotas;              /* some owners are limited: see QUOTA */
 	uint64_t snapshot;        /* as in PING's reply */
+	struct squash squash;     /* of this session's users */
 	struct attr root;
 };
 

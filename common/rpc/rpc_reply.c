@@ -17,6 +17,21 @@ static inline void get_auth(struct wire_in *r, struct rpc_auth_reply *m)
 	r->truncated |= m->tail.len > RPC_AUTH_FLIGHT_MAX;
 }
 
+#define SQUASH_FIELDS(F) \
+	F(u8, kind)      \
+	F(u32, anonuid)  \
+	F(u32, anongid)
+RPC_MESSAGE(squash_fields, struct squash, SQUASH_FIELDS)
+
+#define put_squash put_squash_fields
+static inline void get_squash(struct wire_in *r, struct squash *m)
+{
+	get_squash_fields(r, m);
+	/* An anonymous root would be none. */
+	r->truncated |= m->kind >= SQUASH_KINDS ||
+			(m->kind != SQUASH_NONE && (m->anonuid == 0 || m->anongid == 0));
+}
+
 #define ATTACH_FIELDS(F)        \
 	F(u64, session)         \
 	F(id, token)            \
@@ -33,6 +48,7 @@ static inline void get_auth(struct wire_in *r, struct rpc_auth_reply *m)
 	F(u64, npages)          \
 	F(flag, quotas)         \
 	F(u64, snapshot)        \
+	F(squash, squash)       \
 	F(attr, root)
 RPC_MESSAGE(attach, struct rpc_attach_reply, ATTACH_FIELDS)
 

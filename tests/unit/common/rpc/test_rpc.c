@@ -258,6 +258,7 @@ static struct rpc_reply reply_of(unsigned op)
 			.npages = 5,
 			.quotas = true,
 			.snapshot = 6,
+			.squash = {SQUASH_ROOT, 65533, 65532},
 			.root = attr_of(1)};
 		break;
 	case RPC_AUTH:
@@ -526,6 +527,36 @@ static void reply__positive_status_is_refused(void **state)
 	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
 	buf[4] = 5;
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
+}
+
+static void attach_reply__squash_out_of_range(void **state)
+{
+	static const struct squash bad[] = {
+		{SQUASH_KINDS, 1, 1}, {UINT8_MAX, 1, 1}, {SQUASH_ROOT, 0, 1}, {SQUASH_ALL, 1, 0}};
+	struct rpc_reply p = reply_of(RPC_ATTACH);
+	size_t len;
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		p.attach.squash = bad[i];
+		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		assert_int_equal(decode_reply(buf, len), -EPROTO);
+	}
+	p.attach.squash = (struct squash){SQUASH_NONE, 0, 0};
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), 0);
+}
+
+static void squash__ids(void **state)
+{
+	struct squash none = {SQUASH_NONE, 5, 6}, root = {SQUASH_ROOT, 5, 6},
+		      all = {SQUASH_ALL, 5, 6};
+
+	assert_int_equal(squash_uid(&none, 0), 0);
+	assert_int_equal(squash_uid(&root, 0), 5);
+	assert_int_equal(squash_uid(&root, 1000), 1000);
+	assert_int_equal(squash_gid(&root, 0), 6);
+	assert_int_equal(squash_uid(&all, 1000), 5);
+	assert_int_equal(squash_gid(&all, 0), 6);
 }
 
 static void reply__taken_back_is_no_answer(void **state)
@@ -975,6 +1006,8 @@ int main(void)
 		cmocka_unit_test(error_reply__long_text_is_cut),
 		cmocka_unit_test(reply__slot_and_sequence_follow_the_op),
 		cmocka_unit_test(reply__positive_status_is_refused),
+		cmocka_unit_test(attach_reply__squash_out_of_range),
+		cmocka_unit_test(squash__ids),
 		cmocka_unit_test(reply__taken_back_is_no_answer),
 		cmocka_unit_test(decode__truncated_anywhere),
 		cmocka_unit_test(decode__trailing_bytes),
