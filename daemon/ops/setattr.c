@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 
+#include "common/rpc/change_time.h"
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
@@ -210,8 +211,9 @@ static void set_times_locked(struct inode *inode, const struct rpc_setattr *set)
 		inode->access.until_ms = 0;
 	}
 	if (set->valid & SET_MTIMES)
-		attr->mtime = set->valid & SET_MTIME_NOW ? now : set->mtime;
-	attr->ctime = set->valid & SET_CTIME ? set->ctime : now;
+		attr->mtime =
+			set->valid & SET_MTIME_NOW ? change_time(attr->mtime, now) : set->mtime;
+	attr->ctime = set->valid & SET_CTIME ? set->ctime : change_time(attr->ctime, now);
 	inode->commit.times_dirty = true;
 }
 

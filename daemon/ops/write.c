@@ -24,6 +24,7 @@
 #include <fcntl.h>
 
 #include "common/base/log.h"
+#include "common/rpc/change_time.h"
 #include "daemon/file/fill_holes.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
@@ -138,6 +139,7 @@ static void write_show_locked(struct request *req, struct inode *inode)
 {
 	struct write_state *st = op_state(req, struct write_state);
 	uint64_t end = req->args.offset + st->len;
+	int64_t now = session_time(inode->fs->session);
 
 	inode->written_to = end >> PAGE_SHIFT;
 	st->grew = end > inode->attr.size;
@@ -145,8 +147,10 @@ static void write_show_locked(struct request *req, struct inode *inode)
 		inode->attr.size = end;
 	/* With a writeback cache the kernel owns the times and tells them by SETATTR. Ours might be
 	 * newer than its own. */
-	if (!inode->fs->features.writeback)
-		inode->attr.mtime = inode->attr.ctime = session_time(inode->fs->session);
+	if (!inode->fs->features.writeback) {
+		inode->attr.mtime = change_time(inode->attr.mtime, now);
+		inode->attr.ctime = change_time(inode->attr.ctime, now);
+	}
 }
 
 static void account_failure_locked(struct request *req, struct inode *inode, int status)

@@ -5,6 +5,7 @@
 
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
+#include "common/rpc/change_time.h"
 #include "server/meta/share.h"
 #include "server/record/extents.h"
 #include "server/space/protect.h"
@@ -138,9 +139,20 @@ int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stor
 	return err;
 }
 
+void ns_changed(const struct ns_call *c, struct attr *attr)
+{
+	attr->ctime = change_time(attr->ctime, c->ctx->now);
+}
+
+void ns_modified(const struct ns_call *c, struct attr *attr)
+{
+	attr->mtime = change_time(attr->mtime, c->ctx->now);
+	ns_changed(c, attr);
+}
+
 int ns_touch_dir(struct ns_call *c, struct stored_inode *dir)
 {
-	dir->attr.mtime = dir->attr.ctime = c->ctx->now;
+	ns_modified(c, &dir->attr);
 	return inode_save(c->v, dir);
 }
 

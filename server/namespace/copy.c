@@ -164,7 +164,7 @@ int ns_copy(struct ns_call *c)
 		err = -EIO;
 	if (done) {
 		copy.dst.attr.size = max_u64(copy.dst.attr.size, copy.req->dst_offset + done);
-		copy.dst.attr.mtime = copy.dst.attr.ctime = c->ctx->now;
+		ns_modified(c, &copy.dst.attr);
 	}
 	c->rep->progress.attr = copy.dst.attr;
 	c->rep->progress.done = done;

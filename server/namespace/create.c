@@ -262,7 +262,7 @@ int ns_link(struct ns_call *c)
 	if (err)
 		return err;
 	inode.attr.nlink++;
-	inode.attr.ctime = c->ctx->now;
+	ns_changed(c, &inode.attr);
 	err = inode_save(c->v, &inode);
 	return err ? err : ns_create_add_name(c, &place, &req->name, &inode);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "common/base/util.h"
+#include "common/rpc/change_time.h"
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
 #include "server/namespace/overlap.h"
@@ -12,8 +13,6 @@ enum {
 	EXTENTS_MAX = OVERLAP_EXTENTS_MAX,
 	/* RETURN of more inodes leaves all of them to the reaper. */
 	RETURN_AT_ONCE = 16,
-	/* A client may take our clock to be so much later than it is. */
-	CLOCKS_APART_NS = 1000000000,
 };
 
 /* The last page that a file of the greatest size has. */
@@ -110,17 +109,9 @@ static int map_extents(
 	return 0;
 }
 
-/* A stored time that is not in the future is of another client's write: the later one counts. One
- * in the future was set by hand, before: the told one counts. Clients tell times by our clock as
- * they know it. */
-static int64_t last_of(int64_t told, int64_t stored, int64_t now)
-{
-	return told < stored && stored <= now + CLOCKS_APART_NS ? stored : told;
-}
-
-/* Sets only times that the client tells; where others write, too, the later ones. */
-static struct rpc_setattr attributes_of(
-	const struct ns_call *c, const struct stored_inode *i, bool beside_others)
+/* Sets only times that the client tells. A client that shares the export tells times of writes. One
+ * alone also tells those that utimensat(2) has set, which may be of the past. */
+static struct rpc_setattr attributes_of(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct rpc_commit *req = &c->req->commit;
 	struct rpc_setattr set = {
@@ -133,9 +124,9 @@ static struct rpc_setattr attributes_of(
 		.ctime = req->flags & COMMIT_MTIME ? req->ctime : i->attr.ctime,
 	};
 
-	if (beside_others) {
-		set.mtime = last_of(set.mtime, i->attr.mtime, c->ctx->now);
-		set.ctime = last_of(set.ctime, i->attr.ctime, c->ctx->now);
+	if (c->ctx->shared) {
+		set.mtime = change_time_told(set.mtime, i->attr.mtime, c->ctx->now);
+		set.ctime = change_time_told(set.ctime, i->attr.ctime, c->ctx->now);
 	}
 	return set;
 }
@@ -149,19 +140,18 @@ int ns_commit(struct ns_call *c)
 	struct extent e[EXTENTS_MAX];
 	struct rpc_setattr set;
 	struct stored_inode inode;
-	bool beside_others;
 	unsigned n = 0;
 	int err = decode_extents(&req->tail, e, &n);
 
 	if (!err)
 		err = inode_load(c->v, req->ino, &inode);
 	if (!err)
-		err = ns_check_commit_lease(c, &inode, &beside_others);
+		err = ns_check_commit_lease(c, &inode);
 	if (!err)
 		err = check_commit(c, &inode, e, n);
 	if (err)
 		return err;
-	set = attributes_of(c, &inode, beside_others);
+	set = attributes_of(c, &inode);
 	room += req->lease ? ROOM_PAGES_PER_LEASE : 0;
 	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err)

@@ -203,7 +203,7 @@ int ns_fallocate(struct ns_call *c)
 		err = ns_fallocate_grow(c, &inode, r.to);
 	if (err)
 		return err;
-	inode.attr.mtime = inode.attr.ctime = c->ctx->now;
+	ns_modified(c, &inode.attr);
 	c->rep->progress.attr = inode.attr;
 	c->rep->progress.done = reached - req->offset;
 	return inode_save(c->v, &inode);

@@ -97,21 +97,17 @@ int ns_check_lease(struct ns_call *c, const struct stored_inode *i, uint8_t type
 	return err ? err : check_includes(c, own.type, type);
 }
 
-int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i, bool *beside_others)
+int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i)
 {
 	const struct rpc_commit *req = &c->req->commit;
 	bool more = req->flags & ~(uint32_t)(COMMIT_ATIME | COMMIT_MTIME) || req->tail.len;
 	struct lease_record own;
 	int err;
 
-	*beside_others = false;
 	if (!c->ctx->shared || (!more && !(req->flags & COMMIT_MTIME)))
 		return 0;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
-	if (err)
-		return err;
-	*beside_others = own.type == LEASE_OVERWRITE;
-	return check_includes(c, own.type, more ? LEASE_EXCLUSIVE : LEASE_OVERWRITE);
+	return err ? err : check_includes(c, own.type, more ? LEASE_EXCLUSIVE : LEASE_OVERWRITE);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */

@@ -97,6 +97,11 @@ int ns_check_expected(
 /* Loads the inode that an entry names: a dead or missing one is damage. */
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
 
+/* The inode's contents were changed, or its attributes alone: mtime and ctime, or ctime, are now.
+ * They don't go back; see change_time.h. */
+void ns_modified(const struct ns_call *c, struct attr *attr);
+void ns_changed(const struct ns_call *c, struct attr *attr);
+
 /* Entries came or went: sets mtime and ctime. */
 int ns_touch_dir(struct ns_call *c, struct stored_inode *dir);
 
@@ -136,9 +141,9 @@ int ns_is_known(struct ns_call *c, const struct stored_inode *i, bool *known);
 int ns_check_unknown(struct ns_call *c, const struct stored_inode *const *inodes, unsigned n);
 int ns_check_one_unknown(struct ns_call *c, const struct stored_inode *i);
 /* -ESTALE: the session itself has less than this lease. For COMMIT: the lease that its contents
- * need; it never waits. *beside_others: other sessions may write, too. */
+ * need; it never waits. */
 int ns_check_lease(struct ns_call *c, const struct stored_inode *i, uint8_t type);
-int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i, bool *beside_others);
+int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i);
 
 /* Whether there is room for the leases of an operation that looks at two inodes at most. Zero
  * before the first. */

@@ -9,7 +9,7 @@ int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number)
 	int err = 0;
 
 	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
-	i->attr.ctime = c->ctx->now;
+	ns_changed(c, &i->attr);
 	if (i->attr.nlink == 0)
 		err = ns_keep(c, i, number);
 	return err ? err : inode_save(c->v, i);

@@ -136,7 +136,7 @@ static int ns_rename_move(struct ns_call *c, struct end *end, struct end *to)
 		end->dir->attr.nlink--;
 		to->dir->attr.nlink++;
 	}
-	i->attr.ctime = c->ctx->now;
+	ns_changed(c, &i->attr);
 	return inode_save(c->v, i);
 }
 

@@ -1,6 +1,7 @@
 /* setattr.c - SETATTR: modes, owners, times and truncation. */
 #include <errno.h>
 
+#include "common/rpc/change_time.h"
 #include "common/rpc/rights.h"
 #include "common/base/util.h"
 #include "server/record/extents.h"
@@ -23,7 +24,7 @@ static int ns_setattr_set_size(struct ns_call *c, struct stored_inode *i)
 			err = ns_zero_tail(c, i, size);
 	}
 	i->attr.size = size;
-	i->attr.mtime = c->ctx->now;
+	ns_modified(c, &i->attr);
 	return err;
 }
 
@@ -73,8 +74,8 @@ static void set_times(struct attr *a, const struct rpc_setattr *req, int64_t now
 	if (req->valid & SET_MTIME)
 		a->mtime = req->mtime;
 	if (req->valid & SET_MTIME_NOW)
-		a->mtime = now;
-	a->ctime = req->valid & SET_CTIME ? req->ctime : now;
+		a->mtime = change_time(a->mtime, now);
+	a->ctime = req->valid & SET_CTIME ? req->ctime : change_time(a->ctime, now);
 }
 
 int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_setattr *set)

@@ -245,7 +245,7 @@ static int ns_xattr_apply(struct ns_call *c, struct change *ch)
 	if (err)
 		return err;
 	i->attr.mode = ch->mode;
-	i->attr.ctime = c->ctx->now;
+	ns_changed(c, &i->attr);
 	c->rep->attr.attr = i->attr;
 	return inode_save(c->v, i);
 }

@@ -212,11 +212,12 @@ static void commit__tells_times_alone_and_none_that_are_over(void **state)
 	assert_int_equal(fx_getattr(ino), 0);
 	assert_int_equal(fx.rep.attr.attr.mtime, 5000);
 	assert_int_equal(fx.rep.attr.attr.ctime, 7000);
-	/* A session that has the file alone sets the times as they are. */
+	/* The other client's clock may be behind the one of the write before. */
 	give_back(0, ino, UINT64_MAX, LEASE_NONE, false);
 	gets(1, ino, WRITES, LEASE_IF_FREE, LEASE_EXCLUSIVE);
-	assert_int_equal(commit_times(1, ino, 4500, 7000), 0);
-	assert_int_equal(fx.rep.attr.attr.mtime, 4500);
+	assert_int_equal(commit_times(1, ino, 4500, 6500), 0);
+	assert_int_equal(fx.rep.attr.attr.mtime, 5000);
+	assert_int_equal(fx.rep.attr.attr.ctime, 7000);
 }
 
 /* A time in the future, which was set by hand, ends with the next write. */
@@ -241,6 +242,28 @@ static void commit__keeps_the_time_of_a_client_that_is_a_little_ahead(void **sta
 	assert_int_equal(commit_times(1, ino, now + 5, now + 5), 0);
 	assert_int_equal(fx.rep.attr.attr.mtime, now + 100000);
 	assert_int_equal(fx.rep.attr.attr.ctime, now + 100000);
+}
+
+/* Nor does the server's own clock set a time back. */
+static void truncate__behind_the_clock_of_a_client_that_is_a_little_ahead(void **state)
+{
+	uint64_t ino = make_common("file");
+	int64_t now = fx.ctx.now;
+
+	assert_int_equal(commit_times(0, ino, now + 100000, now + 100000), 0);
+	give_back(1, ino, UINT64_MAX, LEASE_NONE, false);
+	give_back(0, ino, UINT64_MAX, LEASE_NONE, false);
+	gets(0, ino, WRITES, LEASE_IF_FREE, LEASE_EXCLUSIVE);
+	assert_int_equal(FX_RUN(.op = RPC_SETATTR,
+				 .setattr = {.ino = ino, .valid = SET_SIZE | SET_MTIME_NOW}),
+		0);
+	assert_int_equal(fx.rep.attr.attr.mtime, now + 100000);
+	assert_int_equal(fx.rep.attr.attr.ctime, now + 100000);
+	fx.ctx.now = now + 200000;
+	assert_int_equal(FX_RUN(.op = RPC_SETATTR,
+				 .setattr = {.ino = ino, .valid = SET_SIZE | SET_MTIME_NOW}),
+		0);
+	assert_int_equal(fx.rep.attr.attr.mtime, now + 200000);
 }
 
 static void end__of_who_may_have_written_there_touches_the_file(void **state)
@@ -285,6 +308,7 @@ int main(void)
 		CASE(commit__tells_times_alone_and_none_that_are_over),
 		CASE(commit__makes_a_time_of_the_future_one_of_now),
 		CASE(commit__keeps_the_time_of_a_client_that_is_a_little_ahead),
+		CASE(truncate__behind_the_clock_of_a_client_that_is_a_little_ahead),
 		CASE(end__of_who_may_have_written_there_touches_the_file),
 	};
 
