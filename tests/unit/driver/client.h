@@ -29,6 +29,7 @@ struct test_server {
 	char socket[128]; /* "shm:/...": for admins; over shm the same as `listen` */
 	char listen_too[128];
 	char export[64]; /* "default:64MiB" */
+	char export_too[64];
 	struct auth_key key;
 	char key_file[96];
 	pid_t pid; /* 0: not running */
@@ -47,6 +48,12 @@ void server_start(struct test_server *s);
 void server_kill(struct test_server *s);
 /* Starts it again with a second listener, on tcp. */
 void server_listen_too(struct test_server *s, struct transport_address *address);
+/* Starts it again with a second export, NAME:SIZE. */
+void server_export_too(struct test_server *s, const char *export);
+/* Takes what it has told the service manager. It waits for room there. */
+void server_heard(struct test_server *s);
+/* Stops it, demands that its memory has no damage, and starts it again. */
+void server_check(struct test_server *s);
 /* The address where it listens. */
 void server_address(const struct test_server *s, struct transport_address *address);
 /* Sends SIGTERM; the second function only waits for the end after one. Both demand exit status

@@ -26,5 +26,6 @@ int driver_run_sessions(void);
 int driver_run_silence(void);
 int driver_run_start(void);
 int driver_run_strangers(void);
+int driver_run_sweep(void);
 
 #endif

@@ -128,6 +128,13 @@ void server_listen_too(struct test_server *s, struct transport_address *address)
 	server_start(s);
 }
 
+void server_export_too(struct test_server *s, const char *export)
+{
+	server_stop(s);
+	snprintf(s->export_too, sizeof(s->export_too), "%s", export);
+	server_start(s);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	return remove(path);
@@ -156,11 +163,24 @@ static const char *program(void)
 	return path;
 }
 
+static pid_t run(const struct test_server *s, const char *const *argv)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(
+		&actions, STDERR_FILENO, s->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_int_equal(
+		posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
+	posix_spawn_file_actions_destroy(&actions);
+	return pid;
+}
+
 static pid_t spawn(const struct test_server *s, const char *export)
 {
-	const char *argv[16] = {program(), "-c", s->config, "--memory-dir", s->memory, "--export",
+	const char *argv[18] = {program(), "-c", s->config, "--memory-dir", s->memory, "--export",
 		export, "--listen", s->listen, "--key", s->key_file};
-	posix_spawn_file_actions_t actions;
 	unsigned n = 11;
 	pid_t pid;
 
@@ -172,14 +192,13 @@ static pid_t spawn(const struct test_server *s, const char *export)
 		argv[n++] = "--listen";
 		argv[n++] = s->listen_too;
 	}
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(
-		&actions, STDERR_FILENO, s->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	if (s->export_too[0]) {
+		argv[n++] = "--export";
+		argv[n++] = s->export_too;
+	}
 	setenv("NOTIFY_SOCKET", s->notify, 1);
-	assert_int_equal(
-		posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
+	pid = run(s, argv);
 	unsetenv("NOTIFY_SOCKET");
-	posix_spawn_file_actions_destroy(&actions);
 	return pid;
 }
 
@@ -257,8 +276,28 @@ void server_wait(struct test_server *s)
 
 	if (status)
 		print_log(s);
-	assert_true(WIFEXITED(status));
+	if (WIFSIGNALED(status))
+		fail_msg("the server ended by signal %d", WTERMSIG(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+void server_heard(struct test_server *s)
+{
+	char text[256];
+
+	while (recv(s->notify_fd, text, sizeof(text), MSG_DONTWAIT) > 0)
+		continue;
+}
+
+void server_check(struct test_server *s)
+{
+	const char *argv[] = {program(), "--check", s->memory, NULL};
+
+	server_stop(s);
+	s->pid = run(s, argv);
+	server_wait(s);
+	server_heard(s);
+	server_start(s);
 }
 
 static void read_log(const struct test_server *s, char *log_text, size_t size)
