@@ -6,6 +6,9 @@
 # server.
 within=() source_of=()
 
+# Seconds within which a mount has to be there.
+mount_seconds=30
+
 # mount_number N OPTIONS
 mount_number() {
 	local at=$dir/$1 n=$1
@@ -16,7 +19,7 @@ mount_number() {
 		>>"$dir/mount.$n.log" 2>&1 3>&- &
 	mounts[n]=$!
 	echo "${mounts[n]}" >"$dir/mount.$n.pid"
-	until_true 30 mountpoint -q "$at" || die "mount $n: $(cat "$dir/mount.$n.log")"
+	until_true "$mount_seconds" mountpoint -q "$at" || die "mount $n: $(cat "$dir/mount.$n.log")"
 }
 
 # share N...: makes these mounts, which all write.

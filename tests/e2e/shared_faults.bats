@@ -48,7 +48,7 @@ play() {
 end_player() {
 	local pid=${players[$1]} status=0
 	unset "players[$1]"
-	exit_status "$pid" 20 || status=$?
+	exit_status "$pid" $((20 + penalty)) || status=$?
 	[ $status -eq 0 ] || [ $status -eq "${2:-0}" ] || die "player $1 ended with status $status"
 }
 
@@ -71,6 +71,9 @@ pause_ms() {
 # ---- strikes -------------------------------------------------------------------------------------
 
 struck=3 # status of a player that has met the strike
+
+# A mount that was late again and again waits so many seconds for its next session, at most.
+penalty=60
 
 # At random, the mount comes back at once or after its leases have expired.
 strike_by_kill() {
@@ -114,7 +117,7 @@ strike() {
 	echo "mount $victim: $1"
 	sharers strike "$journal" $((victim - 1))
 	strike_by_"$1"
-	mount_number "$victim" ,share
+	mount_number "$victim" ",share,connect_timeout=$((penalty + 5))"
 	play "$victim"
 	others_go_on
 }
@@ -125,7 +128,9 @@ strikes() {
 		ways+=(cut)
 		wires 1 2 3 4
 	fi
-	if nightly; then rounds=50; fi
+	mount_seconds=$((penalty + 10))
+	# Each mount is struck so often that it waits longer and longer.
+	if nightly; then rounds=24; fi
 	start_server "${listens[@]}"
 	share 1 2 3 4
 	sharers make "$journal" 4 "$seed" "$dir/1"
