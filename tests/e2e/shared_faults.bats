@@ -5,6 +5,7 @@
 #
 # RMEMFS_TEST_SEED=N repeats the choices of a run; each run prints its seed.
 
+# shellcheck disable=SC2034 # what mounts.bash takes
 load helpers
 load mounts
 load wire
