@@ -1,26 +1,32 @@
 #!/bin/bash
-# pairs.sh [--pairs N] [--works PATTERN] OLD NEW shm|tcp - is this build as fast as the one before?
+# pairs.sh [--pairs N] [--works PATTERN] [--protect] OLD NEW shm|tcp - is this build as fast as the one
+# before?
 # OLD and NEW are folders of programs. Three mounts work in turn, each at a server of its own: OLD, OLD
 # once more, and NEW. Prints for each work the median of the ratios of time NEW/OLD, with its 95 %
 # interval, and of OLD/OLD beside it: what the machine itself adds. Lines with "cpu" are the CPU time of
-# the daemon. Goes on until all intervals lie within 3 % of their median, or for N pairs (41). PATTERN
+# the daemon, and with "cpu-server" of the server. Goes on until all intervals lie within 3 % of their median, or for N pairs (41). PATTERN
 # is a regular expression that chooses works, such as "1048576|names". RMEMFS_BENCH_OPTIONS adds mount
-# options to all mounts.
+# options to all mounts. With --protect NEW's mount has a key, over tcp: what does that cost?
 # shellcheck disable=SC2154 # what bench.bash sets
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-pairs=41 pattern=.
+pairs=41 pattern=. protect=''
 while [ $# -gt 3 ]; do
 	case $1 in
 	--pairs) pairs=${2:?} ;;
 	--works) pattern=${2:?} ;;
+	--protect)
+		protect=yes
+		shift
+		continue
+		;;
 	*) break ;;
 	esac
 	shift 2
 done
 [ $# -eq 3 ] || {
-	echo "usage: pairs.sh [--pairs N] [--works PATTERN] OLD NEW shm|tcp" >&2
+	echo "usage: pairs.sh [--pairs N] [--works PATTERN] [--protect] OLD NEW shm|tcp" >&2
 	exit 2
 }
 old=$(realpath "$1") new=$(realpath "$2") transport=$3
@@ -39,7 +45,7 @@ served() {
 	grep -qs ready "$work/$1.server.log"
 }
 
-# begin PLACE PROGRAMS: a server and a mount.
+# begin PLACE PROGRAMS [yes]: a server and a mount. yes: all bytes are protected.
 begin() {
 	local place=$1 options=transport=shm
 	program[$place]=$2 mount_of[$place]=$work/$place
@@ -50,8 +56,13 @@ begin() {
 		local port=$((27000 + RANDOM % 4000))
 		listen+=(--listen "tcp:127.0.0.1:$port")
 		options=transport=tcp,port=$port
-		# A build from before there were keys lets anybody in.
-		! "$2/rmemfs-server" --help | grep -q -- --insecure || listen+=(--insecure)
+		if [ -n "${3:-}" ]; then
+			"$2/rmemfsctl" keygen pairs "$work/key" 2>/dev/null
+			listen+=(--key "$work/key")
+			options+=,key=$work/key
+		elif "$2/rmemfs-server" --help | grep -q -- --insecure; then
+			listen+=(--insecure) # A build from before there were keys lets anybody in.
+		fi
 		source_of[$place]=127.0.0.1:/pairs
 	fi
 	"$2/rmemfs-server" -c /dev/null --memory-dir "$memory/$place/memory" --export pairs:512MiB "${listen[@]}" \
@@ -73,10 +84,11 @@ cpu_of() {
 	cat /proc/"$1"/task/*/schedstat | awk '{ ns += $1 } END { printf "%.0f\n", ns }'
 }
 
-# measure PLACE WORK...: "NAME SECONDS" lines, and the CPU that the daemon took.
+# measure PLACE WORK...: "NAME SECONDS" lines, and the CPU that daemon and server took.
 measure() {
-	local place=$1 name=${*:2} before at
-	at=${mount_of[$place]} before=$(cpu_of "${daemon[$place]}")
+	local place=$1 name=${*:2} before before_server at
+	at=${mount_of[$place]}
+	before=$(cpu_of "${daemon[$place]}") before_server=$(cpu_of "${server_of[$place]}")
 	name=${name% *}
 	if [ "$2" = names ]; then
 		"${program[$place]}/mdbench" "$at/names" "$files" 4096 | awk '{ print "names-" $1, $3 }'
@@ -84,6 +96,7 @@ measure() {
 		echo "${name// /-} $("$new/blocks" "$at/file" "$2" "$3" "$4" "$5")"
 	fi
 	echo "cpu-${name// /-} $(($(cpu_of "${daemon[$place]}") - before))"
+	echo "cpu-server-${name// /-} $(($(cpu_of "${server_of[$place]}") - before_server))"
 }
 
 # report: "NAME kind median low high" of each series; 1 if some interval is still wide. The interval is
@@ -102,13 +115,13 @@ report() {
 			if (!(name in seen)) { seen[name] = 1; order[++names] = name }
 		}
 		{ if ($1 != name || $2 != kind) { flush(); n = 0; name = $1; kind = $2 } v[++n] = $3 }
-		END { flush(); for (i = 1; i <= names; i++) printf "%-24s%s\n", order[i], text[order[i]]; exit wide }'
+		END { flush(); for (i = 1; i <= names; i++) printf "%-34s%s\n", order[i], text[order[i]]; exit wide }'
 }
 
 bench_begin "${TMPDIR:-/tmp}"
 begin old "$old"
 begin again "$old"
-begin new "$new"
+begin new "$new" $protect
 : >"$work/ratios"
 for ((pair = 1; pair <= pairs; pair++)); do
 	for one in "${works[@]}"; do
@@ -126,5 +139,5 @@ for ((pair = 1; pair <= pairs; pair++)); do
 		break
 	fi
 done
-echo "$transport, $((pair > pairs ? pairs : pair)) pairs: time, and CPU of the daemon; below 1 the new build is faster"
+echo "$transport, $((pair > pairs ? pairs : pair)) pairs: time, and CPU of daemon and server; below 1 the new build is faster"
 report || true
