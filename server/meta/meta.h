@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "common/rpc/rpc.h"
+#include "common/rpc/squash.h"
 #include "common/base/types.h"
 #include "server/record/quota_limit.h"
 
@@ -103,6 +104,7 @@ struct meta_ctx {
 	uint64_t session;
 	bool read_only; /* changes of files and names, and requests that prepare them: -EROFS */
 	bool shared;    /* others may write, too: use of an inode needs a lease */
+	struct squash squash; /* of the session's users, see namespace/squash_request.h */
 	uint32_t lease_limit; /* leases that the session may keep */
 	uint32_t lock_limit;  /* locks that it may have */
 	int64_t now;          /* ns, the server's clock: one value a batch */

@@ -6,6 +6,7 @@
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
 #include "server/namespace/overlap.h"
+#include "server/namespace/squash_request.h"
 #include "server/space/protect.h"
 #include "server/record/reaper.h"
 
@@ -131,6 +132,19 @@ static struct rpc_setattr attributes_of(const struct ns_call *c, const struct st
 	return set;
 }
 
+/* Leaves out the mode and owners that SETATTR would refuse a session whose users are squashed. They
+ * were told to its callers long ago, and without the COMMIT their data would be lost. */
+static void squash_attributes(
+	const struct ns_call *c, const struct stored_inode *i, struct rpc_setattr *set)
+{
+	const struct squash *squash = &c->ctx->squash;
+	struct rights rights = squash_request_rights(squash);
+
+	if (!rights_of_owner(&rights, i->attr.uid))
+		set->valid &= ~(uint32_t)(SET_MODE | SET_OWNERS);
+	squash_request_mode(squash, i->attr.mode, set);
+}
+
 /* A COMMIT is never refused for a quota, not even a new owner's: with quotas clients set owners by
  * SETATTR. */
 int ns_commit(struct ns_call *c)
@@ -152,6 +166,7 @@ int ns_commit(struct ns_call *c)
 	if (err)
 		return err;
 	set = attributes_of(c, &inode);
+	squash_attributes(c, &inode, &set);
 	room += req->lease ? ROOM_PAGES_PER_LEASE : 0;
 	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err)

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "server/namespace/ns.h"
+#include "server/namespace/squash_request.h"
 
 static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_LOOKUP] = ns_lookup,
@@ -87,6 +88,7 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 	struct rpc_reply *rep, struct wire_out *tail)
 {
 	struct ns_call call = {m, &m->volumes[ctx->export_index], ctx, req, rep, tail};
+	struct rpc_request squashed;
 	int err;
 
 	*rep = (struct rpc_reply){.op = rep->op, .slot = rep->slot, .seq = rep->seq};
@@ -96,6 +98,13 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 		return execute_refuse(rep, -EROFS);
 	if (volume_is_lost(call.v) && needs_memory(req))
 		return execute_refuse(rep, -EIO);
+	if (ctx->squash.kind != SQUASH_NONE) {
+		squashed = *req;
+		call.req = &squashed;
+		err = squash_request(&ctx->squash, &squashed, &rep->text);
+		if (err)
+			return execute_refuse(rep, err);
+	}
 	m->lacks_pages = false;
 	volume_charge(call.v);
 	err = operations[req->op](&call);

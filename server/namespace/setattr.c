@@ -6,6 +6,7 @@
 #include "common/base/util.h"
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
+#include "server/namespace/squash_request.h"
 
 /* Extents that a cut may free at once: the head's and a few of the table's. */
 enum { CUT_EXTENTS = 40 };
@@ -102,6 +103,16 @@ static struct rpc_setattr ns_setattr_settle(
 	return set;
 }
 
+static int ns_setattr_squash(
+	struct ns_call *c, const struct stored_inode *i, struct rpc_setattr *set)
+{
+	if (squash_request_mode(&c->ctx->squash, i->attr.mode, set) ||
+		!(c->req->setattr.valid & SET_MODE))
+		return 0;
+	c->rep->text = squash_request_no_set_id;
+	return -EPERM;
+}
+
 static int ns_setattr_check_lease(struct ns_call *c, const struct stored_inode *i)
 {
 	uint32_t valid = c->req->setattr.valid;
@@ -125,6 +136,8 @@ int ns_setattr(struct ns_call *c)
 	err = check_size(&inode, req);
 	if (!err)
 		err = ns_check_rights(&inode, &req->rights);
+	if (!err)
+		err = ns_setattr_squash(c, &inode, &set);
 	if (!err)
 		err = ns_setattr_check_lease(c, &inode);
 	if (!err)
