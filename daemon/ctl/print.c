@@ -237,6 +237,17 @@ static void print_channel(const json_t *channel)
 		text_of(channel, "state"), text_of(channel, "protection"));
 }
 
+/* A server that does not tell squashes nobody. */
+static void print_squash(const json_t *session)
+{
+	const json_t *squash = json_object_get(session, "squash");
+	bool all = strcmp(text_of(squash, "kind"), "all") == 0;
+
+	if (all || strcmp(text_of(squash, "kind"), "root") == 0)
+		printf(", %s as %" PRIu64 ":%" PRIu64, all ? "all users count" : "root counts",
+			number_of(squash, "anonuid"), number_of(squash, "anongid"));
+}
+
 static void print_session(const json_t *session)
 {
 	const json_t *channel;
@@ -246,9 +257,11 @@ static void print_session(const json_t *session)
 		text_of(session, "holder"), text_of(session, "client"), text_of(session, "export"),
 		text_of(session, "state"));
 	print_silence(session);
-	printf("%s%s%s\n", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
+	printf("%s%s%s", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
 		shares(session) ? ", share" : "");
+	print_squash(session);
+	putchar('\n');
 	if (shares(session))
 		print_holder(session);
 	if (has_processes(session)) {

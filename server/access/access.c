@@ -120,8 +120,10 @@ static int decide_level(const struct question *q, const struct access_client *cl
 	const char *key = client->file ? q->key : NULL;
 	bool reads = client->level == ACCESS_READ_ONLY;
 
-	if (q->wish->level <= client->level)
+	if (q->wish->level <= client->level) {
+		q->out->squash = client->squash;
 		return allow(q, client->name, client->level, client->sessions);
+	}
 	say(q, "%s%s may only %s export %s%s", key ? "key " : "a client without a key",
 		key ? key : "", reads ? "read" : "ask for the state of", q->quoted,
 		reads ? ": mount it with ro" : "");
@@ -215,8 +217,13 @@ int access_decide(const struct access_table *table, const struct access_peer *pe
 	return peer->kind == TRANSPORT_SHM ? decide_local(&q) : decide_remote(&q);
 }
 
+static bool is_same_squash(const struct squash *a, const struct squash *b)
+{
+	return a->kind == b->kind && a->anonuid == b->anonuid && a->anongid == b->anongid;
+}
+
 bool access_still(const struct access_table *table, const struct access_peer *peer,
-	const struct access_wish *wish, const char *holder, char *reason, size_t len)
+	const struct access_wish *wish, const struct access_terms *terms, char *reason, size_t len)
 {
 	struct access_decision decision;
 
@@ -228,10 +235,14 @@ bool access_still(const struct access_table *table, const struct access_peer *pe
 		snprintf(reason, len, "%s", decision.log);
 		return false;
 	}
-	if (strcmp(decision.holder, holder) == 0)
+	if (strcmp(decision.holder, terms->holder) != 0) {
+		snprintf(reason, len, "it was let in as client %s, and is client %s now",
+			terms->holder, decision.holder);
+		return false;
+	}
+	if (is_same_squash(&decision.squash, &terms->squash))
 		return true;
-	snprintf(reason, len, "it was let in as client %s, and is client %s now", holder,
-		decision.holder);
+	snprintf(reason, len, "squash, anonuid or anongid of client %s has changed", terms->holder);
 	return false;
 }
 

@@ -49,6 +49,7 @@ struct access_decision {
 	char holder[CLIENT_NAME_MAX + 1]; /* the client's name, or CLIENT_LOCAL */
 	enum access_level level;          /* the most that it may, at least the wish */
 	unsigned sessions;                /* of this holder at this export, at a time */
+	struct squash squash;             /* of its users; over shm: none */
 	/* Refused: */
 	char log[384], answer[384]; /* for the log, behind the peer's address; for the peer */
 };
@@ -56,11 +57,18 @@ struct access_decision {
 int access_decide(const struct access_table *table, const struct access_peer *peer,
 	const struct access_wish *wish, struct access_decision *decision);
 
-/* Whether a channel that was let in as this holder may go on under another table. False: reason
+/* The terms on which a channel was let in: a decision's. */
+struct access_terms {
+	const char *holder;
+	struct squash squash;
+};
+
+/* Whether a channel that was let in on these terms may go on under another table. False: reason
  * says why not, for the log. A key that another client of the export has now is no longer this
- * holder's. A lower number of sessions ends none of those that are there. */
+ * holder's. A client learns its squash by ATTACH alone, so one that is squashed in another way has
+ * to attach again. A lower number of sessions ends none of those that are there. */
 bool access_still(const struct access_table *table, const struct access_peer *peer,
-	const struct access_wish *wish, const char *holder, char *reason, size_t len);
+	const struct access_wish *wish, const struct access_terms *terms, char *reason, size_t len);
 
 /* The part of an export's state that a channel may see. */
 enum access_view {

@@ -1,6 +1,7 @@
 #include "server/access/access_report.h"
 
 #include "common/base/log.h"
+#include "server/base/squash_text.h"
 
 static const char *level_text(enum access_level level)
 {
@@ -36,7 +37,7 @@ static void print_keys(
 static void print_client(const struct access_table *table, const struct access_export *export,
 	const struct access_client *client, FILE *to)
 {
-	char host[HOSTS_TEXT_BYTES];
+	char host[HOSTS_TEXT_BYTES], note[SQUASH_TEXT_BYTES];
 
 	fprintf(to, "export '%s': client '%s' %s, ", export->name, client->name,
 		level_text(client->level));
@@ -50,6 +51,8 @@ static void print_client(const struct access_table *table, const struct access_e
 	if (client->sessions < CLIENT_SESSIONS_MAX)
 		fprintf(to, "; %u session%s at a time", client->sessions,
 			client->sessions == 1 ? "" : "s");
+	if (client->squash.kind != SQUASH_NONE)
+		fprintf(to, "; %s", squash_text_note(&client->squash, note));
 	fputc('\n', to);
 }
 

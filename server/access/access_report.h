@@ -9,8 +9,8 @@
 
 #include "server/access/access_table.h"
 
-/* A line for each client of each export, with the ids and fingerprints of its keys; and one for
- * shm. */
+/* A line for each client of each export, with the ids and fingerprints of its keys and the squash
+ * of its users; and one for shm. */
 void access_report_print(const struct access_table *table, FILE *to);
 
 /* Logs a warning for each pair of an export's clients that have a key in common. If config listens

@@ -167,6 +167,8 @@ static int add_client(const struct builder *b, const struct export_client *confi
 	*client = (struct access_client){
 		.level = config->access,
 		.sessions = (unsigned)config->sessions,
+		.squash = {(uint8_t)config->squash, (uint32_t)config->anonuid,
+			(uint32_t)config->anongid},
 	};
 	snprintf(client->name, sizeof(client->name), "%s", config->name);
 	err = add_hosts(b, &config->hosts, client);

@@ -42,6 +42,7 @@ struct access_client {
 	char name[CLIENT_NAME_MAX + 1];
 	enum access_level level;
 	unsigned sessions;
+	struct squash squash;           /* of its users */
 	const struct access_file *file; /* NULL: insecure, needs no key */
 	struct host *hosts;
 	size_t nhosts; /* 0: from any address */

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "server/base/squash_text.h"
 #include "server/session/conn.h"
 #include "server/memory/region_loss.h"
 #include "server/record/holders.h"
@@ -322,6 +323,17 @@ json_t *status_waits_for(const struct client_session *session)
 	return pids;
 }
 
+/* Null: its client has not come back since the server was started, so it is not known. */
+static json_t *describe_squash(const struct client_session *session)
+{
+	const struct squash *squash = &session->squash;
+
+	if (session->restored)
+		return json_null();
+	return json_pack("{s:s s:I s:I}", "kind", squash_text_kind(squash), "anonuid",
+		(json_int_t)squash->anonuid, "anongid", (json_int_t)squash->anongid);
+}
+
 static json_t *describe_session(const struct client_session *session)
 {
 	json_t *channels = json_array();
@@ -329,15 +341,15 @@ static json_t *describe_session(const struct client_session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:s s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o s:o}", "id",
+	return json_pack("{s:I s:s s:o s:s s:s s:b s:b s:b s:o s:o s:i s:I s:I s:o s:o s:o}", "id",
 		(json_int_t)session->stored.id, "holder", session->stored.holder, "client",
 		status_text_string(session->stored.client), "export", session->export->name,
 		"state", status_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
 		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
-		(session->stored.flags & ATTACH_SHARED) != 0, "leases", describe_holder(session),
-		"recalls", (int)recalls_of(session), "silent_ms",
-		(json_int_t)(now_ms() - session->heard_ms), "requests",
+		(session->stored.flags & ATTACH_SHARED) != 0, "squash", describe_squash(session),
+		"leases", describe_holder(session), "recalls", (int)recalls_of(session),
+		"silent_ms", (json_int_t)(now_ms() - session->heard_ms), "requests",
 		(json_int_t)session->requests, "channels", channels, "counters",
 		describe_counters(&session->counters), "waits_for", status_waits_for(session));
 }

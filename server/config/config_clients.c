@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/util.h"
+#include "server/base/squash_text.h"
 
 #define KEY(key) .name = #key, .offset = offsetof(struct export_client, key)
 
@@ -42,6 +43,9 @@ static const char *check_path(const char *path)
 
 enum { KEY_NAME, KEY_KEYS };
 
+/* The highest number stands for no id at all, as in chown(2). */
+#define ID_MAX (UINT32_MAX - 1)
+
 const struct conf_key config_clients_keys[] = {
 	[KEY_NAME] = {KEY(name), .type = CONF_STRING, .min = 1, .max = CLIENT_NAME_MAX,
 		.check = check_name, .required = true},
@@ -50,6 +54,9 @@ const struct conf_key config_clients_keys[] = {
 	{KEY(access), .type = CONF_ENUM, .words = access_words},
 	{KEY(sessions), .type = CONF_UINT, .min = 1, .max = CLIENT_SESSIONS_MAX},
 	{KEY(insecure), .type = CONF_BOOL},
+	{KEY(squash), .type = CONF_ENUM, .words = squash_text_words},
+	{KEY(anonuid), .type = CONF_UINT, .min = 1, .max = ID_MAX},
+	{KEY(anongid), .type = CONF_UINT, .min = 1, .max = ID_MAX},
 	{0},
 };
 
@@ -72,6 +79,24 @@ static bool has_twin(const struct export_client *v, size_t i)
 	return false;
 }
 
+/* Root as the anonymous user would squash nothing: the keys' ranges keep it out. */
+static int finish_squash(
+	struct export_client *client, const char *path, unsigned line, char *why, size_t whylen)
+{
+	if (client->squash == SQUASH_NONE && (client->anonuid || client->anongid))
+		return refuse(why, whylen,
+			"%s:%u: clients: '%s': %s has no meaning without squash = \"root\" or "
+			"\"all\"",
+			path, line, client->name, client->anonuid ? "anonuid" : "anongid");
+	if (client->squash == SQUASH_NONE)
+		return 0;
+	if (!client->anonuid)
+		client->anonuid = CLIENT_ANONYMOUS_ID;
+	if (!client->anongid)
+		client->anongid = CLIENT_ANONYMOUS_ID;
+	return 0;
+}
+
 int config_clients_finish(struct conf_groups *clients, const char *path, char *why, size_t whylen)
 {
 	struct export_client *v = clients->v;
@@ -89,6 +114,8 @@ int config_clients_finish(struct conf_groups *clients, const char *path, char *w
 			v[i].access = ACCESS_READ_WRITE;
 		if (!v[i].sessions)
 			v[i].sessions = CLIENT_SESSIONS_MAX;
+		if (finish_squash(&v[i], path, clients->lines[i], why, whylen))
+			return -EINVAL;
 	}
 	return 0;
 }

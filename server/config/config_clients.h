@@ -13,8 +13,12 @@
 #include <stdint.h>
 
 #include "common/conf/conf.h"
+#include "common/rpc/squash.h"
 
 enum { CLIENT_NAME_MAX = 32, CLIENT_SESSIONS_MAX = 256 };
+
+/* The default of anonuid and anongid: the nobody and nogroup of most systems. */
+enum { CLIENT_ANONYMOUS_ID = 65534 };
 
 /* Root and the server's user have this name over shm. No entry has it. */
 #define CLIENT_LOCAL "local"
@@ -37,6 +41,10 @@ struct export_client {
 	enum access_level access; /* ACCESS_NONE: not set, is read-write */
 	uint64_t sessions; /* at this export, at a time; 0: not set, is CLIENT_SESSIONS_MAX */
 	bool insecure;     /* needs no key */
+	/* Its users, see common/rpc/squash.h. The ids are 0 where squash is SQUASH_NONE, and before
+	 * config_clients_finish() also where they are not set. */
+	enum squash_kind squash;
+	uint64_t anonuid, anongid;
 };
 
 extern const struct conf_key config_clients_keys[];

@@ -179,6 +179,7 @@ static int execute_in_store(
 		.session = session->stored.id,
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
 		.shared = session->stored.flags & ATTACH_SHARED,
+		.squash = session->squash,
 		.lease_limit = s->lease_limit,
 		.lock_limit = SESSION_LOCKS_MAX,
 		.now = now,

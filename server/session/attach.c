@@ -12,6 +12,7 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "common/auth/auth_token.h"
+#include "server/base/squash_text.h"
 #include "server/session/attach_refusal.h"
 #include "server/session/auth.h"
 #include "server/session/peers.h"
@@ -56,6 +57,7 @@ static int answer_attach(struct client_request *req, struct client_session *sess
 					.nregions = session->export->nregions,
 					.npages = session->export->npages,
 					.quotas = meta_has_quotas(s->meta, session->export->index),
+					.squash = session->squash,
 				}};
 	int err = meta_root(s->meta, session->export->index, &rep.attach.root);
 	bool frozen;
@@ -72,15 +74,17 @@ static int answer_attach(struct client_request *req, struct client_session *sess
 static void log_begin(const struct client_session *session, const struct conn *c, bool resumed)
 {
 	uint32_t flags = session->stored.flags;
+	char note[SQUASH_TEXT_BYTES];
 
-	log_info("session %" PRIu64 " of %s (%s) at export '%s' %s over %s%s%s%s%s%s%s",
+	squash_text_note(&session->squash, note);
+	log_info("session %" PRIu64 " of %s (%s) at export '%s' %s over %s%s%s%s%s%s%s%s%s",
 		session->stored.id, session->stored.holder, session->stored.client,
 		session->export->name, resumed ? "resumed" : "begins", channel_peer(c->channel),
 		c->has_proof ? ", key " : "", c->has_proof ? c->proof.id : "",
 		channel_protection_note(channel_protection(c->channel)),
 		flags & ATTACH_READ_ONLY ? ", read-only" : "",
 		flags & ATTACH_EXCLUSIVE ? ", exclusive" : "",
-		flags & ATTACH_SHARED ? ", share" : "");
+		flags & ATTACH_SHARED ? ", share" : "", *note ? ", " : "", note);
 }
 
 /* The channel becomes the session's. */
@@ -98,6 +102,7 @@ static void join(struct client_request *req, struct client_session *session)
 		return;
 	}
 	conn_attach(c, session, a->channel);
+	session->squash = c->squash;
 	session->attached |= UINT64_C(1) << a->channel;
 	session->live |= UINT64_C(1) << a->channel;
 	session->heard_ms = now_ms();
@@ -570,6 +575,7 @@ static struct export *permitted_export(struct client_request *req)
 		return NULL;
 	memcpy(c->holder, decision.holder, sizeof(c->holder));
 	c->holder_sessions = decision.sessions;
+	c->squash = decision.squash;
 	return client_request_export(req, name);
 }
 

@@ -24,6 +24,10 @@ struct client_session {
 	struct server *server;
 	struct export *export;
 	struct meta_session stored;
+	/* Of its users, by the configuration in force: each channel that is attached brings it, and
+	 * a reload that changes it ends all channels. Not stored. Until the first channel of this
+	 * run of the server it means nothing, and no request of the session runs. */
+	struct squash squash;
 	struct list conns;   /* those that are not fenced yet */
 	struct list recalls; /* its leases that others want, see recall.h */
 	struct list turn;    /* server.turns, or alone */

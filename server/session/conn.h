@@ -36,10 +36,11 @@ struct conn {
 	bool auth_waits;                /* its handshake waits for its turn */
 	bool has_proof;                 /* the peer has proven the key of: */
 	struct access_proof proof;
-	/* The configuration's client that it is, since its last ATTACH was permitted; and how many
-	 * sessions that may have at the export. */
+	/* The configuration's client that it is, since its last ATTACH was permitted; how many
+	 * sessions that may have at the export; and how its users are squashed. */
 	char holder[CLIENT_NAME_MAX + 1];
 	unsigned holder_sessions;
+	struct squash squash;
 	enum conn_state state;
 	uint16_t index; /* within the session */
 	int64_t since_ms;

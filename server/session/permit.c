@@ -65,10 +65,11 @@ static bool may_stay(const struct access_table *table, const struct conn *c, cha
 		.len = strlen(session->export->name),
 		.level = level_of(session->stored.flags),
 	};
+	struct access_terms terms = {session->stored.holder, session->squash};
 	struct permit_peer p;
 
 	describe_peer(c, &p);
-	return access_still(table, &p.peer, &wish, session->stored.holder, why, len);
+	return access_still(table, &p.peer, &wish, &terms, why, len);
 }
 
 unsigned permit_judge(struct server *s)

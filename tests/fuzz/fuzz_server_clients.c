@@ -33,6 +33,10 @@ static const char *const words[] = {
 	"access = \"read-write\"; ",
 	"sessions = ",
 	"insecure = true; ",
+	"squash = \"root\"; ",
+	"squash = \"all\"; ",
+	"anonuid = ",
+	"anongid = ",
 	"10.0.0.",
 	"0/24",
 	"::ffff:",
@@ -167,6 +171,7 @@ static void ask(const struct access_table *table, const struct access_export *ex
 	struct access_wish wish = {export->name, strlen(export->name), level};
 	struct access_decision decision;
 	int err = access_decide(table, peer, &wish, &decision);
+	struct access_terms terms = {decision.holder, decision.squash};
 	char reason[256];
 
 	if (err) {
@@ -174,7 +179,8 @@ static void ask(const struct access_table *table, const struct access_export *ex
 		return;
 	}
 	assert(decision.level >= level && decision.sessions && decision.holder[0]);
-	assert(access_still(table, peer, &wish, decision.holder, reason, sizeof(reason)));
+	assert(access_still(table, peer, &wish, &terms, reason, sizeof(reason)));
+	assert(terms.squash.kind == SQUASH_NONE || (terms.squash.anonuid && terms.squash.anongid));
 	if (!peer->proof)
 		assert(has_insecure(export, level));
 }

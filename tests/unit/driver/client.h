@@ -30,6 +30,8 @@ struct test_server {
 	char listen_too[128];
 	char export[64]; /* "default:64MiB" */
 	char export_too[64];
+	unsigned lease_time, peer_timeout; /* seconds */
+	bool configured;                   /* the file names the export and its client */
 	struct auth_key key;
 	char key_file[96];
 	pid_t pid; /* 0: not running */
@@ -43,9 +45,17 @@ struct test_server {
 void server_init(struct test_server *s, enum transport_kind kind);
 void server_init_timed(struct test_server *s, enum transport_kind kind, unsigned lease_time,
 	unsigned peer_timeout);
+/* The same without the start. */
+void server_prepare(struct test_server *s, enum transport_kind kind, unsigned lease_time,
+	unsigned peer_timeout);
 /* Returns when the server is ready. */
 void server_start(struct test_server *s);
 void server_kill(struct test_server *s);
+/* From the next start or reload on the configuration file has the export "default" with the client
+ * "test", who has the key. settings: more of it, such as "squash = \"root\";". */
+void server_configure(struct test_server *s, const char *settings);
+/* Returns when the server has read its clients anew. */
+void server_reload(struct test_server *s);
 /* Starts it again with a second listener, on tcp. */
 void server_listen_too(struct test_server *s, struct transport_address *address);
 /* Starts it again with a second export, NAME:SIZE. */

@@ -24,6 +24,7 @@ int driver_run_pages(void);
 int driver_run_rings(void);
 int driver_run_sessions(void);
 int driver_run_silence(void);
+int driver_run_squash(void);
 int driver_run_start(void);
 int driver_run_strangers(void);
 int driver_run_sweep(void);

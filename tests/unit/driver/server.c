@@ -70,7 +70,8 @@ static void open_notify(struct test_server *s)
 	assert_int_equal(bind(s->notify_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 }
 
-static void write_config(const struct test_server *s, unsigned lease_time, unsigned peer_timeout)
+/* settings: of the export's client; NULL: the command line names export and client. */
+static void write_config(const struct test_server *s, const char *settings)
 {
 	FILE *f = fopen(s->config, "we");
 
@@ -81,8 +82,19 @@ static void write_config(const struct test_server *s, unsigned lease_time, unsig
 		"peer_timeout = %u;\n"
 		"region_size = \"32MiB\";\n"
 		"metadata_reserve = \"8MiB\";\n",
-		lease_time, peer_timeout);
-	fclose(f);
+		s->lease_time, s->peer_timeout);
+	if (settings)
+		fprintf(f,
+			"exports = ( { name = \"default\"; size = \"64MiB\"; clients = (\n"
+			"  { name = \"test\"; keys = \"%s\"; %s } ) } );\n",
+			s->key_file, settings);
+	assert_int_equal(fclose(f), 0);
+}
+
+void server_configure(struct test_server *s, const char *settings)
+{
+	s->configured = true;
+	write_config(s, settings);
 }
 
 static void write_key(struct test_server *s)
@@ -95,20 +107,30 @@ static void write_key(struct test_server *s)
 	assert_int_equal(auth_key_write(&s->key, fd), 0);
 }
 
-void server_init_timed(
+void server_prepare(
 	struct test_server *s, enum transport_kind kind, unsigned lease_time, unsigned peer_timeout)
 {
-	*s = (struct test_server){
-		.kind = kind, .export = "default:64MiB", .port_fd = -1, .port_too_fd = -1};
+	*s = (struct test_server){.kind = kind,
+		.export = "default:64MiB",
+		.lease_time = lease_time,
+		.peer_timeout = peer_timeout,
+		.port_fd = -1,
+		.port_too_fd = -1};
 	memory_dir(s->dir, sizeof(s->dir));
 	snprintf(s->memory, sizeof(s->memory), "%s/memory", s->dir);
 	snprintf(s->config, sizeof(s->config), "%s/server.conf", s->dir);
 	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);
 	snprintf(s->key_file, sizeof(s->key_file), "%s/test.key", s->dir);
 	write_key(s);
-	write_config(s, lease_time, peer_timeout);
+	write_config(s, NULL);
 	choose_listen(s);
 	open_notify(s);
+}
+
+void server_init_timed(
+	struct test_server *s, enum transport_kind kind, unsigned lease_time, unsigned peer_timeout)
+{
+	server_prepare(s, kind, lease_time, peer_timeout);
 	server_start(s);
 }
 
@@ -179,11 +201,17 @@ static pid_t run(const struct test_server *s, const char *const *argv)
 
 static pid_t spawn(const struct test_server *s, const char *export)
 {
-	const char *argv[18] = {program(), "-c", s->config, "--memory-dir", s->memory, "--export",
-		export, "--listen", s->listen, "--key", s->key_file};
-	unsigned n = 11;
+	const char *argv[18] = {
+		program(), "-c", s->config, "--memory-dir", s->memory, "--listen", s->listen};
+	unsigned n = 7;
 	pid_t pid;
 
+	if (!s->configured) {
+		argv[n++] = "--export";
+		argv[n++] = export;
+		argv[n++] = "--key";
+		argv[n++] = s->key_file;
+	}
 	if (s->kind != TRANSPORT_SHM) {
 		argv[n++] = "--listen";
 		argv[n++] = s->socket;
@@ -213,13 +241,11 @@ static void print_log(const struct test_server *s)
 		fclose(f);
 }
 
-void server_start(struct test_server *s)
+static void wait_ready(struct test_server *s)
 {
+	autoclose int pidfd = pidfd_open(s->pid, 0);
 	char text[256];
-	autoclose int pidfd = -1;
 
-	s->pid = spawn(s, s->export);
-	pidfd = pidfd_open(s->pid, 0);
 	for (;;) {
 		struct pollfd fds[] = {
 			{.fd = s->notify_fd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
@@ -234,6 +260,18 @@ void server_start(struct test_server *s)
 		if (strstr(text, "READY=1"))
 			return;
 	}
+}
+
+void server_start(struct test_server *s)
+{
+	s->pid = spawn(s, s->export);
+	wait_ready(s);
+}
+
+void server_reload(struct test_server *s)
+{
+	assert_int_equal(kill(s->pid, SIGHUP), 0);
+	wait_ready(s);
 }
 
 /* Returns the exit status. Kills a process that does not end, which the status shows. */

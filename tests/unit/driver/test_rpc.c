@@ -40,6 +40,7 @@ static const struct group {
 	{"locks", driver_run_locks},
 	{"rings", driver_run_rings},
 	{"strangers", driver_run_strangers},
+	{"squash", driver_run_squash},
 	{"sweep", driver_run_sweep},
 };
 

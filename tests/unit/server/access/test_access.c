@@ -11,9 +11,12 @@ static const char conf[] =
 	"{ name = \"data\"; size = 4096; clients = ("
 	"  { name = \"web\"; keys = \"@/web.key\"; hosts = [ \"10.0.0.0/24\", \"2001:db8::/32\" ] },"
 	"  { name = \"backup\"; keys = \"@/backup.key\"; access = \"read-only\"; sessions = 4 },"
-	"  { name = \"watch\"; keys = \"@/watch.key\"; access = \"status\" } ) },"
+	"  { name = \"watch\"; keys = \"@/watch.key\"; access = \"status\" },"
+	"  { name = \"guest\"; insecure = true; hosts = \"10.5.0.0/16\"; squash = \"all\";"
+	"    anonuid = 7; anongid = 8 } ) },"
 	"{ name = \"lab\"; size = 4096; clients = ("
-	"  { name = \"near\"; keys = \"@/web.key\"; hosts = \"10.0.0.0/24\"; access = \"read-only\" },"
+	"  { name = \"near\"; keys = \"@/web.key\"; hosts = \"10.0.0.0/24\"; access = \"read-only\";"
+	"    squash = \"root\" },"
 	"  { name = \"far\"; keys = \"@/web.key\"; access = \"status\" },"
 	"  { name = \"none\"; keys = \"@/web.key\" } ) },"
 	"{ name = \"open\"; size = 4096; clients = ("
@@ -151,6 +154,28 @@ static void decide__first_client_with_the_key_and_the_address_counts(void **stat
 	assert_int_equal(decide("10.0.1.9", "web-1", "lab", ACCESS_READ_ONLY), -EACCES);
 }
 
+/* ---- squash ---------------------------------------------------------------------------------- */
+
+static void assert_squash(enum squash_kind kind, uint32_t anonuid, uint32_t anongid)
+{
+	assert_int_equal(decision.squash.kind, kind);
+	assert_int_equal(decision.squash.anonuid, anonuid);
+	assert_int_equal(decision.squash.anongid, anongid);
+}
+
+static void decide__squash_is_the_clients(void **state)
+{
+	assert_int_equal(decide("10.0.0.9", "web-1", "data", ACCESS_READ_WRITE), 0);
+	assert_squash(SQUASH_NONE, 0, 0);
+	assert_int_equal(decide("10.0.0.9", "web-1", "lab", ACCESS_READ_ONLY), 0);
+	assert_squash(SQUASH_ROOT, 65534, 65534);
+	assert_int_equal(decide("10.5.7.7", NULL, "data", ACCESS_READ_WRITE), 0);
+	assert_squash(SQUASH_ALL, 7, 8);
+	/* Root and the server's user could change the files without a mount. */
+	assert_int_equal(decide_local(table, "lab", ACCESS_READ_WRITE), 0);
+	assert_squash(SQUASH_NONE, 0, 0);
+}
+
 /* ---- what a refused peer may learn ------------------------------------------------------------*/
 
 /* The answer with the export's name taken out. */
@@ -209,9 +234,10 @@ static void decide__stranger_learns_no_export(void **state)
 		const char *export, *log;
 	} cases[] = {
 		{"nowhere", "there is no export 'nowhere'"},
-		{"data",
-			"it has no key, and export 'data' lets nobody in without one: mount it with a "
-			"client's key (key=FILE)"},
+		{"data", "it has no key, and its address is not in hosts of client guest, which "
+			 "export 'data' lets in without one"},
+		{"lab", "it has no key, and export 'lab' lets nobody in without one: mount it "
+			"with a client's key (key=FILE)"},
 		{"empty",
 			"export 'empty' has no clients: make a key (rmemfsctl keygen) and name its "
 			"file in clients, or make a client insecure"},
@@ -331,7 +357,8 @@ static bool still(const char *text, enum access_level level, char *reason)
 	struct access_table *t = access_table_of(text);
 	struct access_peer peer = peer_at("10.0.0.9", "web-1");
 	struct access_wish wish = wish_for("data", level);
-	bool may = access_still(t, &peer, &wish, "web", reason, 256);
+	struct access_terms terms = {.holder = "web"};
+	bool may = access_still(t, &peer, &wish, &terms, reason, 256);
 
 	access_table_put(t);
 	return may;
@@ -388,15 +415,52 @@ static void still__insecure_and_local(void **state)
 	struct access_table *closed = access_table_of(DATA("{" WEB "}") "local_access = \"none\"");
 	struct access_peer peer = peer_at("10.9.0.2", NULL);
 	struct access_wish wish = wish_for("open", ACCESS_READ_ONLY);
+	const struct access_terms anybody = {.holder = "anybody"}, local = {.holder = "local"};
 	char reason[256];
 
-	assert_true(access_still(table, &peer, &wish, "anybody", reason, sizeof(reason)));
+	assert_true(access_still(table, &peer, &wish, &anybody, reason, sizeof(reason)));
 	wish = wish_for("data", ACCESS_READ_ONLY);
-	assert_false(access_still(closed, &peer, &wish, "anybody", reason, sizeof(reason)));
+	assert_false(access_still(closed, &peer, &wish, &anybody, reason, sizeof(reason)));
 	peer = (struct access_peer){.kind = TRANSPORT_SHM};
-	assert_true(access_still(table, &peer, &wish, "local", reason, sizeof(reason)));
-	assert_false(access_still(closed, &peer, &wish, "local", reason, sizeof(reason)));
+	assert_true(access_still(table, &peer, &wish, &local, reason, sizeof(reason)));
+	assert_false(access_still(closed, &peer, &wish, &local, reason, sizeof(reason)));
 	access_table_put(closed);
+}
+
+/* A client that goes on would not learn it, and checks its users by the former one. */
+static void still__squashed_in_another_way_ends(void **state)
+{
+	static const struct {
+		const char *text;
+		struct squash squash;
+		bool goes_on;
+	} cases[] = {
+		{DATA("{" WEB "}"), {SQUASH_NONE, 0, 0}, true},
+		{DATA("{" WEB "; squash = \"none\" }"), {SQUASH_NONE, 0, 0}, true},
+		{DATA("{" WEB "; squash = \"root\" }"), {SQUASH_ROOT, 65534, 65534}, true},
+		{DATA("{" WEB "; squash = \"root\" }"), {SQUASH_NONE, 0, 0}, false},
+		{DATA("{" WEB "}"), {SQUASH_ROOT, 65534, 65534}, false},
+		{DATA("{" WEB "; squash = \"all\" }"), {SQUASH_ROOT, 65534, 65534}, false},
+		{DATA("{" WEB "; squash = \"root\"; anonuid = 7 }"), {SQUASH_ROOT, 65534, 65534},
+			false},
+		{DATA("{" WEB "; squash = \"root\"; anongid = 7 }"), {SQUASH_ROOT, 65534, 65534},
+			false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct access_table *t = access_table_of(cases[i].text);
+		struct access_peer peer = peer_at("10.0.0.9", "web-1");
+		struct access_wish wish = wish_for("data", ACCESS_READ_WRITE);
+		struct access_terms terms = {"web", cases[i].squash};
+		char reason[256] = "untouched";
+
+		assert_int_equal(access_still(t, &peer, &wish, &terms, reason, sizeof(reason)),
+			cases[i].goes_on);
+		assert_string_equal(reason,
+			cases[i].goes_on ? "untouched"
+					 : "squash, anonuid or anongid of client web has changed");
+		access_table_put(t);
+	}
 }
 
 /* ---- the state ------------------------------------------------------------------------------- */
@@ -464,6 +528,7 @@ int main(void)
 		cmocka_unit_test(decide__verbs_is_as_tcp),
 		cmocka_unit_test(decide__less_than_the_wish_is_refused_and_explained),
 		cmocka_unit_test(decide__first_client_with_the_key_and_the_address_counts),
+		cmocka_unit_test(decide__squash_is_the_clients),
 		cmocka_unit_test(decide__key_learns_nothing_of_other_exports),
 		cmocka_unit_test(decide__stranger_learns_no_export),
 		cmocka_unit_test(decide__any_bytes_as_a_name),
@@ -474,6 +539,7 @@ int main(void)
 		cmocka_unit_test(still__what_is_left_goes_on),
 		cmocka_unit_test(still__what_was_taken_ends),
 		cmocka_unit_test(still__insecure_and_local),
+		cmocka_unit_test(still__squashed_in_another_way_ends),
 		cmocka_unit_test(view__key_sees_its_own_and_a_watching_one_all),
 		cmocka_unit_test(view__others_see_nothing),
 		cmocka_unit_test(view__insecure),

@@ -50,7 +50,9 @@ static void print__each_client_with_its_keys(void **state)
 	table = access_table_of(
 		"exports = ( { name = \"data\"; size = 4096; clients = ("
 		"  { name = \"web\"; keys = \"@/web.key\"; hosts = [ \"10.0.0.0/24\", \"::1\" ] },"
-		"  { name = \"any\"; insecure = true; sessions = 1; access = \"read-only\" },"
+		"  { name = \"any\"; insecure = true; sessions = 1; access = \"read-only\";"
+		"    squash = \"all\"; anongid = 50 },"
+		"  { name = \"lab\"; insecure = true; squash = \"root\" },"
 		"  { name = \"watch\"; insecure = true; sessions = 2; access = \"status\" } ) },"
 		"{ name = \"home\"; size = 4096 } ); local_access = \"none\"");
 	to = open_memstream(&text, &size);
@@ -61,7 +63,9 @@ static void print__each_client_with_its_keys(void **state)
 		"export 'data': client 'web' may read and write, with key web-1 (fingerprint %s) or "
 		"web-2 (fingerprint %s) of %s/web.key, from 10.0.0.0/24, ::1\n"
 		"export 'data': client 'any' may read, without a key, from any address; 1 session at "
-		"a time\n"
+		"a time; all users count as 65534:50\n"
+		"export 'data': client 'lab' may read and write, without a key, from any address; "
+		"root counts as 65534:65534\n"
 		"export 'data': client 'watch' may ask for its state, without a key, from any "
 		"address; 2 sessions at a time\n"
 		"export 'home': nobody over tcp and verbs\n"

@@ -80,8 +80,25 @@ static void read__refuses_and_says_where(void **state)
 			":2: sessions: '257': must be a whole number from 1 to 256"},
 		{EXPORT_FOR("{ name = \"web\"; insecure = \"yes\" }"),
 			":2: insecure: must be true or false"},
-		{EXPORT_FOR("{ name = \"web\"; squash = \"root\" }"),
-			":2: squash: unknown key; see rmemfs.conf(5)"},
+		{EXPORT_FOR("{ name = \"web\"; squash = \"yes\" }"),
+			":2: squash: 'yes': must be none, root or all"},
+		{EXPORT_FOR("{ name = \"web\"; squash = true }"),
+			":2: squash: must be a string in double quotes"},
+		{EXPORT_FOR("{ name = \"web\"; squash = \"root\"; anonuid = 0 }"),
+			":2: anonuid: '0': must be a whole number from 1 to 4294967294"},
+		{EXPORT_FOR("{ name = \"web\"; squash = \"all\"; anongid = 4294967295L }"),
+			":2: anongid: '4294967295': must be a whole number from 1 to 4294967294"},
+		{EXPORT_FOR("{ name = \"web\"; squash = \"all\"; anonuid = -2 }"),
+			":2: anonuid: '-2': must be a whole number from 1 to 4294967294"},
+		{EXPORT_FOR("{ name = \"web\"; squash = \"root\"; anonuid = \"nobody\" }"),
+			":2: anonuid: must be a whole number"},
+		{EXPORT_FOR("{ name = \"web\"; keys = \"/k\" },\n"
+			    "{ name = \"lab\"; keys = \"/l\"; anonuid = 65534 }"),
+			":3: clients: 'lab': anonuid has no meaning without squash = \"root\" or "
+			"\"all\""},
+		{EXPORT_FOR("{ name = \"lab\"; keys = \"/l\"; squash = \"none\"; anongid = 7 }"),
+			":2: clients: 'lab': anongid has no meaning without squash = \"root\" or "
+			"\"all\""},
 		{EXPORT_FOR("{ name = \"web\"; keys = \"/k\" },\n"
 			    "{ name = \"lab\"; keys = \"/l\" },\n"
 			    "{ name = \"web\"; insecure = true }"),
@@ -150,6 +167,38 @@ static void read__clients_and_their_defaults(void **state)
 	assert_int_equal(server_config_client(export, 2)->access, ACCESS_STATUS);
 	assert_int_equal(config.local_access, ACCESS_READ_WRITE);
 	server_config_fini(&config);
+}
+
+static void read__squash_and_its_defaults(void **state)
+{
+	static const struct {
+		const char *text;
+		enum squash_kind squash;
+		uint64_t anonuid, anongid;
+	} cases[] = {
+		{"", SQUASH_NONE, 0, 0},
+		{"squash = \"none\"", SQUASH_NONE, 0, 0},
+		{"squash = \"root\"", SQUASH_ROOT, 65534, 65534},
+		{"squash = \"all\"; anonuid = 1", SQUASH_ALL, 1, 65534},
+		{"squash = \"root\"; anongid = 4294967294L", SQUASH_ROOT, 65534, 4294967294},
+		{"squash = \"all\"; anonuid = 1000; anongid = 50", SQUASH_ALL, 1000, 50},
+	};
+	char text[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct server_config config;
+		const struct export_client *client;
+
+		snprintf(text, sizeof(text), EXPORT_FOR("{ name = \"lab\"; keys = \"/l\"; %s }"),
+			cases[i].text);
+		if (read_and_finish(text, &config))
+			fail_msg("%s", why);
+		client = server_config_client(server_config_export(&config, 0), 0);
+		assert_int_equal(client->squash, cases[i].squash);
+		assert_int_equal(client->anonuid, cases[i].anonuid);
+		assert_int_equal(client->anongid, cases[i].anongid);
+		server_config_fini(&config);
+	}
 }
 
 static void read__local_access(void **state)
@@ -277,6 +326,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read__refuses_and_says_where),
 		cmocka_unit_test(read__clients_and_their_defaults),
+		cmocka_unit_test(read__squash_and_its_defaults),
 		cmocka_unit_test(read__local_access),
 		cmocka_unit_test(set_clients__names_the_client_by_its_file),
 		cmocka_unit_test(set_clients__refuses_a_file_whose_name_is_no_clients),
