@@ -1,7 +1,8 @@
 #!/bin/bash
-# handshakes.sh - what clients that come cost a server over tcp, and those that are there (handshakes.c): how
-# long 256 clients of one address with four channels each take to attach, and the latency of GETATTR beside
-# 200 handshakes a second, and without them before and after. RMEMFS_BIN names the folder of programs.
+# handshakes.sh - what clients that come cost a server over tcp, and those that are there (handshakes.c).
+#
+# Prints how long 256 clients of one address with four channels each take to attach. Then it prints the
+# latency of GETATTR without handshakes, and beside 200 a second. RMEMFS_BIN names the folder of programs.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
