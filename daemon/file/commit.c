@@ -20,12 +20,17 @@ bool commit_is_clean_locked(const struct inode *inode)
 	return inode->commit.changes == inode->commit.done || inode->returned;
 }
 
+uint32_t commit_sets_locked(const struct inode *inode)
+{
+	return inode->commit.set | inode->commit.telling;
+}
+
 bool commit_is_at_risk_locked(const struct inode *inode)
 {
 	const struct commit *c = &inode->commit;
 
 	return !commit_is_clean_locked(inode) &&
-	       (c->size_dirty || c->set || inode->map.uncommitted);
+	       (c->size_dirty || commit_sets_locked(inode) || inode->map.uncommitted);
 }
 
 bool commit_lacks_data(struct inode *inode)
@@ -167,6 +172,8 @@ static int fill_request_locked(struct inode *inode)
 	}
 	if (c->set && !more) {
 		req->flags |= c->set;
+		c->telling = c->set;
+		c->set = 0;
 		req->mode = inode->attr.mode;
 		req->uid = inode->attr.uid;
 		req->gid = inode->attr.gid;
@@ -251,8 +258,7 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 	/* If the COMMIT made a lease less, later changes are not changes of the file's data. */
 	if (c->call.req.commit.flags & COMMIT_MTIME)
 		c->times_dirty = c->changes != c->done && !c->call.req.commit.lease;
-	if (c->changes == c->done)
-		c->set = 0;
+	c->telling = 0;
 	if ((c->call.req.commit.flags & COMMIT_ATIME) &&
 		c->call.req.commit.atime == inode->attr.atime)
 		inode->access.dirty = false;
@@ -272,6 +278,8 @@ static void fail_locked(struct inode *inode, struct io_thread *thread, int statu
 {
 	struct commit *c = &inode->commit;
 
+	c->set |= c->telling;
+	c->telling = 0;
 	if (c->call.req.commit.flags & COMMIT_ATIME)
 		inode->access.dirty = false;
 	if (!only_access(&c->call.req.commit))
@@ -357,7 +365,7 @@ bool commit_wait_set(struct request *req, struct inode *inode, int *status,
 	bool known;
 
 	pthread_mutex_lock(&inode->lock);
-	known = !inode->commit.set;
+	known = !commit_sets_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 	*status = 0;
 	return known || commit_wait(req, inode, status, then);
@@ -377,7 +385,7 @@ void commit_forget_locked(struct inode *inode)
 
 	c->done = c->changes;
 	c->size_dirty = c->times_dirty = false;
-	c->set = 0;
+	c->set = c->telling = 0;
 	wake_covered_locked(c);
 }
 

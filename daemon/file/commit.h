@@ -32,7 +32,9 @@ struct commit {
 	struct io_thread *thread; /* that sent the COMMIT on its way */
 	bool running;
 	bool size_dirty, times_dirty;
-	uint32_t set; /* SET_MODE, SET_UID, SET_GID: newer here than in any reply */
+	/* SET_MODE, SET_UID, SET_GID: newer here than in any reply. The COMMIT on its way tells
+	 * those of `telling`; the next one will tell those of `set`. */
+	uint32_t set, telling;
 	/* Counts changes. The COMMIT on its way covers those up to `covers`. Clean: changes ==
 	 * done. */
 	uint64_t changes, covers, done;
@@ -60,6 +62,8 @@ static inline void commit_init(struct commit *c)
  * reference where it lists the inode. */
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread);
 bool commit_is_clean_locked(const struct inode *inode);
+/* Of SET_MODE, SET_UID and SET_GID, those that the server has not confirmed. */
+uint32_t commit_sets_locked(const struct inode *inode);
 /* Whether bytes, or a mode or owners that were set, would be lost if the server were told no more.
  * Times alone don't count: the server sets them by itself in part. */
 bool commit_is_at_risk_locked(const struct inode *inode);

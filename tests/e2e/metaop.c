@@ -318,15 +318,27 @@ static int cat(char **args)
 }
 
 /* FILE: writes bytes, then the capability to open raw sockets, by one handle. */
+static const struct vfs_cap_data caps = {
+	.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+	.data = {{.permitted = 1u << CAP_NET_RAW}},
+};
+
 static int write_caps(char **args)
 {
-	static const struct vfs_cap_data caps = {
-		.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
-		.data = {{.permitted = 1u << CAP_NET_RAW}},
-	};
 	autoclose int fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
 
 	if (fd < 0 || write(fd, &caps, sizeof(caps)) != sizeof(caps))
+		return -errno;
+	return fsetxattr(fd, XATTR_NAME_CAPS, &caps, sizeof(caps), 0) < 0 ? -errno : 0;
+}
+
+/* As tar(1) and install(1) do, which close the file at the end. */
+static int owner_caps(char **args)
+{
+	autoclose int fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+
+	if (fd < 0 || write(fd, &caps, sizeof(caps)) != sizeof(caps) ||
+		fchown(fd, getuid(), getgid()) || fchmod(fd, 0755))
 		return -errno;
 	return fsetxattr(fd, XATTR_NAME_CAPS, &caps, sizeof(caps), 0) < 0 ? -errno : 0;
 }
@@ -356,6 +368,7 @@ static const struct operation operations[] = {
 	{"rewrite", 1, rewrite},
 	{"cat", 1, cat},
 	{"write-caps", 1, write_caps},
+	{"owner-caps", 1, owner_caps},
 };
 
 int main(int argc, char **argv)

@@ -174,7 +174,8 @@ same_rich_tree() {
 @test "dbench, four clients" {
 	dbench -t 15 --skip-cleanup -c /usr/share/dbench/client.txt -D "$mnt" 4 >"$dir/dbench.log"
 	grep '^Throughput' "$dir/dbench.log"
-	[ "$(grep -ciE 'fail|error' "$dir/dbench.log")" -eq 0 ]
+	# Its semaphore has one name on a machine: without it the clients begin one after the other.
+	[ "$(grep -v "barrier semaphore" "$dir/dbench.log" | grep -ciE 'fail|error')" -eq 0 ]
 	listing "$mnt" >"$dir/listing"
 	[ "$(wc -l <"$dir/listing")" -gt 100 ]
 	check() {

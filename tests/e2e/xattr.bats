@@ -284,6 +284,17 @@ make_prog() {
 	[ "$(as_user "$mnt/prog" cat "$mnt/secret")" = secret ]
 }
 
+@test "capabilities stay that were given after a new owner, before the file is closed" {
+	local n
+	for n in 1 2 3 4 5; do
+		metaop owner-caps "$mnt/prog.$n"
+	done
+	check() {
+		[ "$(getcap "$mnt"/prog.* | wc -l)" -eq 5 ]
+	}
+	holds_everywhere check
+}
+
 loses_caps() {
 	make_prog
 	"$@"
