@@ -291,6 +291,54 @@ static int session_attach_again(struct session *s, const struct rpc_attach_reply
 	return 0;
 }
 
+/* ---- squash ---------------------------------------------------------------------------------- */
+
+static uint64_t ids_of(const struct squash *squash)
+{
+	return (uint64_t)squash->anonuid << 32 | squash->anongid;
+}
+
+struct squash session_squash(const struct session *s)
+{
+	struct squash squash = {
+		.kind = atomic_load_explicit(&s->squash_kind, memory_order_acquire)};
+	uint64_t ids;
+
+	if (squash.kind == SQUASH_NONE)
+		return squash;
+	ids = atomic_load_explicit(&s->squash_ids, memory_order_relaxed);
+	squash.anonuid = (uint32_t)(ids >> 32);
+	squash.anongid = (uint32_t)ids;
+	return squash;
+}
+
+static void log_squash(const struct session *s, const struct squash *squash)
+{
+	if (squash->kind == SQUASH_NONE)
+		log_notice("server %s: users of this mount are not squashed any more", s->server);
+	else
+		log_notice(
+			squash->kind == SQUASH_ROOT
+				? "server %s: root of this mount counts as user %u, group %u"
+				: "server %s: each user of this mount counts as user %u, group %u",
+			s->server, squash->anonuid, squash->anongid);
+}
+
+static void take_squash(struct session *s, const struct squash *squash)
+{
+	struct squash before;
+
+	pthread_mutex_lock(&s->lock);
+	before = session_squash(s);
+	if (before.kind != squash->kind ||
+		(squash->kind != SQUASH_NONE && ids_of(&before) != ids_of(squash))) {
+		atomic_store_explicit(&s->squash_ids, ids_of(squash), memory_order_relaxed);
+		atomic_store_explicit(&s->squash_kind, squash->kind, memory_order_release);
+		log_squash(s, squash);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
 int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen)
 {
@@ -311,9 +359,15 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	atomic_store_explicit(
 		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
 	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
-	if (s->id || s->ended_id)
-		return session_attach_again(s, reply, limits, why, whylen);
-	first_attach(s, reply, limits);
+	if (s->id || s->ended_id) {
+		int err = session_attach_again(s, reply, limits, why, whylen);
+
+		if (err)
+			return err;
+	} else {
+		first_attach(s, reply, limits);
+	}
+	take_squash(s, &reply->squash);
 	return 0;
 }
 

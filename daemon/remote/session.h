@@ -99,6 +99,10 @@ uint32_t session_lease_limit(const struct session *s);
  * have. */
 uint64_t session_quotas(const struct session *s);
 bool session_lost(const struct session *s);
+/* How this session's users count, by the server's latest answer to an ATTACH. After a reload of the
+ * server's configuration it may be another one than before; the log tells of that. One load where
+ * nobody is squashed. */
+struct squash session_squash(const struct session *s);
 /* The export's regions, as the latest connection has found them. */
 uint32_t session_nregions(const struct session *s);
 uint64_t session_region_pages(const struct session *s);

@@ -86,6 +86,10 @@ struct session {
 	_Atomic int64_t renewed_ms;      /* when the last renewal that was answered left */
 	_Atomic uint64_t quotas;         /* session_quotas() */
 	_Atomic uint32_t lease_ms, lease_limit;
+	/* session_squash(): the kind is stored last. Beside a change a request may see the kind
+	 * before with the ids after. */
+	_Atomic uint64_t squash_ids; /* anonuid, above anongid */
+	_Atomic uint8_t squash_kind;
 	_Atomic uint32_t server_timeout_ms; /* the server closes a channel that is silent for so
 					     * long; 0: never */
 

@@ -69,7 +69,9 @@ struct script {
 	atomic_uint timeout_ms;    /* told to those that attach */
 	atomic_uint nregions;      /* the same; SCRIPT_REGIONS of them can be asked for */
 	atomic_uint refuse_writes; /* so many connections refuse them to region 0, unannounced */
-	atomic_bool restart;       /* each ATTACH is answered as by another incarnation */
+	/* Of those that attach next: enum squash_kind, and the anonymous user and group. */
+	atomic_uint squash_kind, squash_id;
+	atomic_bool restart; /* each ATTACH is answered as by another incarnation */
 
 	/* Counts of events. */
 	atomic_uint nattached, nrefused, nexecuted, nreplayed, nviolations, nbyes;
@@ -111,6 +113,8 @@ static inline void script_attach_answer(struct script *sc, unsigned index)
 			.server_time = realtime_ns(),
 			.nregions = atomic_load(&sc->nregions),
 			.npages = SCRIPT_REGIONS * (SCRIPT_REGION_BYTES / PAGE_BYTES),
+			.squash = {(uint8_t)atomic_load(&sc->squash_kind),
+				atomic_load(&sc->squash_id), atomic_load(&sc->squash_id)},
 			.root = {.ino = ROOT_INO, .mode = 040755},
 		};
 		atomic_fetch_add(&sc->nattached, 1);

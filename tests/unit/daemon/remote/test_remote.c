@@ -21,6 +21,44 @@ static void connect__learns_what_the_session_has(void **state)
 	bench_close(&b);
 }
 
+static void squashes(struct bench *b, enum squash_kind kind, unsigned id)
+{
+	struct squash squash = session_squash(b->d.session);
+
+	assert_int_equal(squash.kind, kind);
+	if (kind == SQUASH_NONE)
+		return;
+	assert_int_equal(squash.anonuid, id);
+	assert_int_equal(squash.anongid, id);
+}
+
+static void becomes(struct bench *b, enum squash_kind kind, unsigned id)
+{
+	unsigned n = atomic_load(&b->script.nattached) + 1;
+
+	atomic_store(&b->script.squash_id, id);
+	atomic_store(&b->script.squash_kind, kind);
+	atomic_store(&b->script.cut_once, 1);
+	drive_until(
+		&b->d, atomic_load(&b->script.nattached) >= n && remote_connected(b->d.threads));
+	squashes(b, kind, id);
+}
+
+/* A reload of the server's configuration ends the channels of a client that is squashed in another
+ * way. */
+static void connect__learns_how_users_are_squashed_each_time(void **state)
+{
+	struct bench b;
+
+	bench_open(&b, 1);
+	squashes(&b, SQUASH_NONE, 0);
+	becomes(&b, SQUASH_ROOT, 65534);
+	becomes(&b, SQUASH_ROOT, 12);
+	becomes(&b, SQUASH_ALL, UINT32_MAX - 1);
+	becomes(&b, SQUASH_NONE, 0);
+	bench_close(&b);
+}
+
 static void connect__nobody_listens(void **state)
 {
 	struct session_options options;
@@ -506,6 +544,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect__learns_what_the_session_has),
+		cmocka_unit_test(connect__learns_how_users_are_squashed_each_time),
 		cmocka_unit_test(connect__nobody_listens),
 		cmocka_unit_test(connect__refused_by_the_server),
 		cmocka_unit_test(connect__refused_at_once_is_not_asked_again_at_once),
