@@ -41,7 +41,7 @@ enum {
  * EXPORT_SUPPORT file handles outlive the kernel's caches, and the mount. The kernel does the locks
  * itself, except where other clients lock the same files. With ALLOW_IDMAP mounts of this
  * filesystem may map ids (mount_setattr(2)). Then only requests that make something say ids
- * (REQUEST_NO_ID). */
+ * (REQUEST_NO_ID), so a mount whose users are squashed does without. */
 static const uint64_t wanted =
 	FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
 	FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
@@ -61,18 +61,20 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 
 static const uint64_t wanted_with_others = FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
 
-static uint64_t wanted_with(bool write_back, bool sharing, uint32_t minor)
+static uint64_t wanted_with(const struct fuse_wishes *wishes, uint32_t minor)
 {
 	uint64_t flags = wanted;
 
 	if (minor < MINOR_MAPS)
 		flags &= ~(uint64_t)FUSE_DIRECT_IO_ALLOW_MMAP;
-	if (sharing)
+	if (wishes->ids)
+		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
+	if (wishes->sharing)
 		return flags | wanted_with_others;
-	return flags | (write_back ? FUSE_WRITEBACK_CACHE : 0);
+	return flags | (wishes->write_back ? FUSE_WRITEBACK_CACHE : 0);
 }
 
-int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_back, bool sharing,
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, const struct fuse_wishes *wishes,
 	struct fuse_init_out *out, struct fs_features *features)
 {
 	uint64_t flags;
@@ -81,7 +83,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_ba
 		return -EPROTO;
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
-	flags = offered_flags(in, len) & wanted_with(write_back, sharing, in->minor);
+	flags = offered_flags(in, len) & wanted_with(wishes, in->minor);
 	/* The kernel ends a connection that maps ids without POSIX_ACL. */
 	if (!(flags & FUSE_POSIX_ACL))
 		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
@@ -91,7 +93,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_ba
 		.max_readahead = in->max_readahead,
 		.flags = (uint32_t)flags,
 		.flags2 = (uint32_t)(flags >> 32),
-		.max_background = sharing ? MAX_BACKGROUND_SHARING : MAX_BACKGROUND,
+		.max_background = wishes->sharing ? MAX_BACKGROUND_SHARING : MAX_BACKGROUND,
 		.congestion_threshold = MAX_BACKGROUND * 3 / 4,
 		.max_write = flags & FUSE_MAX_PAGES ? IO_BYTES_MAX
 						    : PAGES_WITHOUT_MAX_PAGES * PAGE_BYTES,
@@ -142,7 +144,7 @@ static int answer_init(
 	return writev(port->fd, iov, error ? 1 : 2) < 0 ? -errno : 0;
 }
 
-int fuse_port_init(struct fuse_port *port, bool write_back, bool sharing,
+int fuse_port_init(struct fuse_port *port, const struct fuse_wishes *wishes,
 	struct fs_features *features, char *why, size_t whylen)
 {
 	struct init_message msg;
@@ -156,7 +158,7 @@ int fuse_port_init(struct fuse_port *port, bool write_back, bool sharing,
 		snprintf(why, whylen, "the kernel's FUSE did not begin: %s", errno_text(err));
 		return err;
 	}
-	err = fuse_init_negotiate(in, len, write_back, sharing, &out, features);
+	err = fuse_init_negotiate(in, len, wishes, &out, features);
 	if (err) {
 		snprintf(why, whylen,
 			"the kernel speaks FUSE %u.%u, at least %d.%d is needed: use a newer kernel",

@@ -39,9 +39,17 @@ struct fs_features {
 int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
 	struct fuse_port **out, char *why, size_t whylen);
 
-/* Waits for the kernel's INIT and answers it. write_back: the kernel may write its cache back when
- * it likes. */
-int fuse_port_init(struct fuse_port *port, bool write_back, bool sharing,
+/* The mount's wishes for INIT. */
+struct fuse_wishes {
+	bool write_back; /* the kernel may write its cache back when it likes */
+	bool sharing;
+	/* Each request is to say its user and group, since users are squashed by them. Then mounts
+	 * of this filesystem can't map ids. */
+	bool ids;
+};
+
+/* Waits for the kernel's INIT and answers it. */
+int fuse_port_init(struct fuse_port *port, const struct fuse_wishes *wishes,
 	struct fs_features *features, char *why, size_t whylen);
 
 /* A descriptor of its own to read requests from, non-blocking. Requests are answered on the

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct fs_features;
+struct fuse_wishes;
 struct fuse_init_in;
 struct fuse_init_out;
 struct fuse_session;
@@ -22,7 +23,7 @@ struct fuse_port {
 };
 
 /* The answer to INIT: the offered features that we want. -EPROTO: the kernel is too old. */
-int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_back, bool sharing,
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, const struct fuse_wishes *wishes,
 	struct fuse_init_out *out, struct fs_features *features);
 
 #endif

@@ -176,6 +176,11 @@ static int finish_mount(struct daemon *d, const struct options *options)
 /* The threads start last, so a program that gets an answer finds the mount as it will stay. */
 static int mount_and_start(struct daemon *d, const struct options *options)
 {
+	const struct fuse_wishes wishes = {
+		.write_back = d->fs_options.cache == CACHE_EXCLUSIVE,
+		.sharing = d->fs_options.session.sharing,
+		.ids = fs_squashes(d->fs),
+	};
 	struct fs_features features;
 	int err;
 
@@ -183,8 +188,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 		options->mount_options, &d->port, d->why, sizeof(d->why));
 	if (err)
 		return err;
-	err = fuse_port_init(d->port, d->fs_options.cache == CACHE_EXCLUSIVE,
-		d->fs_options.session.sharing, &features, d->why, sizeof(d->why));
+	err = fuse_port_init(d->port, &wishes, &features, d->why, sizeof(d->why));
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);

@@ -177,6 +177,11 @@ struct transport *fs_transport(struct fs *fs)
 	return session_transport(fs->session);
 }
 
+bool fs_squashes(const struct fs *fs)
+{
+	return session_squash(fs->session).kind != SQUASH_NONE;
+}
+
 void fs_set_features(struct fs *fs, const struct fs_features *features)
 {
 	fs->features = *features;

@@ -31,6 +31,8 @@ const char *fs_server(const struct fs *fs);
 /* Of the bytes on the way there: see session.h. */
 const char *fs_protection_note(const struct fs *fs);
 struct transport *fs_transport(struct fs *fs);
+/* Whether the export squashes this mount's users. Known after fs_connect(). */
+bool fs_squashes(const struct fs *fs);
 /* Makes the thread's event queue and its end of the session. */
 int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);

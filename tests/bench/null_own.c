@@ -304,7 +304,7 @@ static int serve(
 
 	if (err)
 		return err;
-	err = fuse_port_init(port, false, false, &fs->features, why, whylen);
+	err = fuse_port_init(port, &(struct fuse_wishes){0}, &fs->features, why, whylen);
 	if (!err)
 		err = io_threads_start(threads, port, why, whylen);
 	if (err) {

@@ -67,6 +67,8 @@ static struct fuse_init_in offer(uint32_t flags, uint32_t flags2)
 		.flags2 = flags2};
 }
 
+static const struct fuse_wishes nothing;
+
 static void negotiate__writeback_is_asked_for_by_exclusive_alone(void **state)
 {
 	struct fuse_init_in in = offer(FUSE_WRITEBACK_CACHE, 0);
@@ -74,9 +76,9 @@ static void negotiate__writeback_is_asked_for_by_exclusive_alone(void **state)
 	struct fuse_init_out out;
 
 	for (enum cache_mode mode = CACHE_NONE; mode <= CACHE_EXCLUSIVE; mode++) {
-		assert_int_equal(fuse_init_negotiate(&in, sizeof(in), mode == CACHE_EXCLUSIVE,
-					 false, &out, &features),
-			0);
+		const struct fuse_wishes wishes = {.write_back = mode == CACHE_EXCLUSIVE};
+
+		assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &wishes, &out, &features), 0);
 		assert_int_equal((out.flags & FUSE_WRITEBACK_CACHE) != 0, mode == CACHE_EXCLUSIVE);
 		assert_int_equal(features.writeback, mode == CACHE_EXCLUSIVE);
 	}
@@ -88,7 +90,9 @@ static void negotiate__writeback_that_is_not_offered_is_not_relied_on(void **sta
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), true, false, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in),
+				 &(struct fuse_wishes){.write_back = true}, &out, &features),
+		0);
 	assert_false(features.writeback);
 }
 
@@ -100,13 +104,14 @@ static void negotiate__mapping_direct_files_as_the_kernel_offers(void **state)
 
 	in.minor = 40;
 	for (unsigned sharing = 0; sharing < 2; sharing++) {
-		assert_int_equal(
-			fuse_init_negotiate(&in, sizeof(in), false, sharing, &out, &features), 0);
+		const struct fuse_wishes wishes = {.sharing = sharing};
+
+		assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &wishes, &out, &features), 0);
 		assert_true(features.direct_io_allow_mmap);
 		assert_int_equal(out.flags2, ALLOW_MMAP_2);
 	}
 	in.flags2 = 0;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &nothing, &out, &features), 0);
 	assert_false(features.direct_io_allow_mmap);
 	assert_int_equal(out.flags2, 0);
 }
@@ -119,7 +124,7 @@ static void negotiate__mapping_direct_files_of_a_kernel_that_loses_stores(void *
 	struct fuse_init_in in = offer(0, ALLOW_MMAP_2);
 
 	in.minor = 39;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &nothing, &out, &features), 0);
 	assert_false(features.direct_io_allow_mmap);
 	assert_int_equal(out.flags2, 0);
 }

@@ -666,13 +666,15 @@ static const struct fuse_init_in init_61 = {
 	.flags2 = 3,
 };
 
+static const struct fuse_wishes none, sharing = {.sharing = true}, ids = {.ids = true};
+
 static void fuse_init_negotiate__takes_offered_only(void **state)
 {
 	struct fuse_init_in in = init_61;
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &none, &out, &features), 0);
 	assert_int_equal(out.flags & ~in.flags, 0);
 	assert_int_equal(out.flags2 & ~in.flags2, 0);
 	assert_int_equal(out.max_write, IO_BYTES_MAX);
@@ -697,8 +699,7 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 
 	in.minor = 45;
 	in.flags2 = UINT32_MAX;
-	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in) + 64, false, false, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in) + 64, &none, &out, &features), 0);
 	assert_int_equal(out.flags2, 1 << (36 - 32) | 1 << (40 - 32));
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
@@ -714,8 +715,22 @@ static void fuse_init_negotiate__maps_no_ids_without_lists(void **state)
 
 	in.flags &= ~(uint32_t)FUSE_POSIX_ACL;
 	in.flags2 = UINT32_MAX;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), false, true, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &sharing, &out, &features), 0);
 	assert_false(out.flags2 & 1 << (40 - 32));
+}
+
+/* Squashed users are told apart by the ids of each request. */
+static void fuse_init_negotiate__maps_no_ids_where_users_are_squashed(void **state)
+{
+	struct fuse_init_in in = init_61;
+	struct fs_features features;
+	struct fuse_init_out out;
+
+	in.minor = 45;
+	in.flags2 = UINT32_MAX;
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &ids, &out, &features), 0);
+	assert_int_equal(out.flags2, 1 << (36 - 32));
+	assert_true(out.flags & FUSE_POSIX_ACL);
 }
 
 static void fuse_init_negotiate__without_max_pages(void **state)
@@ -725,8 +740,8 @@ static void fuse_init_negotiate__without_max_pages(void **state)
 	struct fuse_init_out out;
 
 	in.flags &= ~(uint32_t)(FUSE_MAX_PAGES | FUSE_INIT_EXT);
-	assert_int_equal(fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2), false,
-				 false, &out, &features),
+	assert_int_equal(fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2), &none,
+				 &out, &features),
 		0);
 	assert_int_equal(out.max_write, 131072);
 	assert_int_equal(out.flags2, 0);
@@ -738,14 +753,12 @@ static void fuse_init_negotiate__too_old_or_short(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, 15, false, false, &out, &features), -EPROTO);
+	assert_int_equal(fuse_init_negotiate(&in, 15, &none, &out, &features), -EPROTO);
 	in.minor = 22;
-	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), -EPROTO);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &none, &out, &features), -EPROTO);
 	in = init_61;
 	in.major = 8;
-	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), -EPROTO);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &none, &out, &features), -EPROTO);
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */
@@ -825,6 +838,7 @@ int main(void)
 		cmocka_unit_test(fuse_init_negotiate__takes_offered_only),
 		cmocka_unit_test(fuse_init_negotiate__newer_kernel),
 		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_without_lists),
+		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_where_users_are_squashed),
 		cmocka_unit_test(fuse_init_negotiate__without_max_pages),
 		cmocka_unit_test(fuse_init_negotiate__too_old_or_short),
 		cmocka_unit_test(locks__what_is_asked_for),
