@@ -15,7 +15,7 @@ order() {
 		daemon mount
 		daemon serve
 		daemon ops
-		daemon barrier
+		daemon barrier squash
 		daemon lock lease
 		daemon kcache
 		daemon file

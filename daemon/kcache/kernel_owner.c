@@ -64,7 +64,7 @@ bool kernel_owner_rights(const struct request *req, struct inode *inode, struct 
 	pthread_mutex_lock(&inode->lock);
 	o = *inode->kernel_owner;
 	pthread_mutex_unlock(&inode->lock);
-	if (!o.told || !o.one_uid || req->uid == 0)
+	if (!o.told || !o.one_uid || req->uid == 0 || req->squashed)
 		return false;
 	*rights = (struct rights){true, {o.uid, o.uid}, ID_RANGE_NONE};
 	return true;
@@ -79,5 +79,7 @@ struct id_range kernel_owner_groups(const struct request *req, struct inode *ino
 	pthread_mutex_lock(&inode->lock);
 	o = *inode->kernel_owner;
 	pthread_mutex_unlock(&inode->lock);
-	return o.told && o.one_gid ? (struct id_range){o.gid, o.gid} : caller_groups(req, known);
+	if (!o.told || !o.one_gid || req->squashed)
+		return caller_groups(req, known);
+	return (struct id_range){o.gid, o.gid};
 }

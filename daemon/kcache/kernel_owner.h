@@ -44,13 +44,14 @@ void kernel_owner_forget(struct inode *inode);
 
 /* The rights of a request that the kernel has checked: the inode still has the owner that the
  * kernel has checked by. Reads nothing of the caller. False: the kernel may have had one of several
- * owners, or the caller is root, which may change what others own by now. Then, and when the server
- * refuses these rights, caller_rights() are the right ones. `groups` is none. */
+ * owners; or the caller is root, which may change what others own by now; or it is squashed, so
+ * that the kernel has checked another user. Then, and when the server refuses these rights,
+ * caller_rights() are the right ones. `groups` is none. */
 bool kernel_owner_rights(const struct request *req, struct inode *inode, struct rights *rights);
 /* The groups for which the server keeps a set-group-id bit that the request sets. It is the group
  * that the kernel has checked by, which leaves the bit to members only; for root all groups. If the
- * kernel may have one of several, it is the caller's groups, as far as these can be seen. `known`:
- * the group that the inode is thought to have. */
+ * kernel may have one of several, or the caller is squashed, it is the caller's groups, as far as
+ * these can be seen. `known`: the group that the inode is thought to have. */
 struct id_range kernel_owner_groups(const struct request *req, struct inode *inode, uint32_t known);
 
 #endif

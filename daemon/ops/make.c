@@ -184,6 +184,17 @@ static void create_opened(struct request *req, int status)
 		open_inode(req, !st->created && (req->args.flags & O_TRUNC));
 }
 
+/* The kernel opens the file that CREATE answers without a check. So a squashed caller's CREATE
+ * makes a file or nothing. If another client has made one, the kernel looks the name up again, and
+ * opens it. */
+static int create_refusal(const struct request *req, int status)
+{
+	bool sent_back =
+		status == -EEXIST && req->squashed && !(req->args.flags & (uint32_t)O_EXCL);
+
+	return sent_back ? -ESTALE : status;
+}
+
 static void create_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct make_state *st = op_state(req, struct make_state);
@@ -193,7 +204,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 		grant_refill_along_done(
 			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
 	if (!inode) {
-		op_finish(req, rep->status ? rep->status : -ENOMEM);
+		op_finish(req, rep->status ? create_refusal(req, rep->status) : -ENOMEM);
 		return;
 	}
 	if (!rep->entry.created &&
@@ -222,7 +233,7 @@ static void create_ask(struct request *req)
 	make_make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
 		&(struct rpc_create){.mode = mode,
 			.want_pages = grant_refill_along(req->thread),
-			.exclusive = req->args.flags & O_EXCL},
+			.exclusive = req->squashed || req->args.flags & O_EXCL},
 		create_answered);
 }
 

@@ -56,7 +56,7 @@ static bool pack_entry(struct request *req, const struct rpc_dirent *d)
 
 	/* A file that another client is writing has no attributes here (nlink 0) before somebody
 	 * asks for them. */
-	if (!req->args.plus || !d->attr.nlink)
+	if (!req->args.plus || req->args.names_only || !d->attr.nlink)
 		return pack_plain(req, d);
 	inode = inode_get(req->thread->fs, d->ino);
 	if (inode && inode_learn(inode, &d->attr, st->epoch, &st->op.seen))

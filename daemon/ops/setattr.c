@@ -178,11 +178,12 @@ static bool is_of_written_back(const struct inode *inode, const struct rpc_setat
 	return inode->fs->features.writeback && set->valid == (SET_MTIME | SET_CTIME);
 }
 
-/* The server would do nothing else, and refuse nothing. There is no quota, no access control list,
- * no capabilities that change with it, and no other change on its way. */
+/* The server would do nothing else, and refuse nothing. There is no quota, no squash, no access
+ * control list, no capabilities that change with it, and no other change on its way. */
 static bool can_set_permissions_locked(const struct inode *inode, uint32_t valid)
 {
 	return !inode->nchanging && !inode->attr.flags && !inode_has_caps(inode) &&
+	       session_squash(inode->fs->session).kind == SQUASH_NONE &&
 	       (!(valid & SET_OWNERS) || !session_quotas(inode->fs->session));
 }
 

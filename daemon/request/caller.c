@@ -117,7 +117,7 @@ static void read_lines(FILE *f, struct credentials *c)
 static struct credentials read_credentials(const struct request *req)
 {
 	struct credentials c = {.uid = REQUEST_NO_ID, .gid = REQUEST_NO_ID};
-	FILE *f = open_proc(req->pid, "status");
+	FILE *f = req->squashed ? NULL : open_proc(req->pid, "status");
 
 	if (f) {
 		read_lines(f, &c);

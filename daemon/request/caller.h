@@ -3,7 +3,8 @@
  * A request says a user and a group (request.h), or leaves them out. Then /proc tells them, as it
  * tells all else. Reading /proc is not for the data path. A process of another PID namespace, or
  * one that has ended, can't be seen there: its groups and capabilities are not known. Through an
- * idmapped mount a caller has other ids than these, which we do not know.
+ * idmapped mount a caller has other ids than these, which we do not know. Of a squashed caller
+ * (request.h) nothing is seen.
  *
  * THREADS    Any.
  */

@@ -229,6 +229,7 @@ struct request *request_new(struct io_thread *thread)
 		return NULL;
 	req = list_entry(link, struct request, link);
 	req->interrupted = false;
+	req->squashed = false;
 	req->since_ms = priv->now;
 	req->replied = false;
 	req->taken_back = 0;

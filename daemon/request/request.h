@@ -106,6 +106,7 @@ struct request_args {
 				     * READ: for the page cache, or perhaps so */
 	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
 	bool plus;                  /* READDIR: with attributes */
+	bool names_only;            /* READDIR: even so no node goes along */
 	bool datasync;              /* FSYNC */
 	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
 	uint64_t node2;             /* RENAME: new parent; LINK: the inode; COPY: the target */
@@ -148,12 +149,15 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
 	uint32_t pid;      /* of the thread; 0: of another PID namespace */
-	bool interrupted;  /* the caller was signalled: see fuse_ops.interrupt */
-	bool aside;        /* request_set_aside() */
-	bool replied;      /* by request_abandon(), request_acknowledge(), reply_pieces() */
-	int taken_back;    /* the answer in the place of -ECANCELED: see op_cancel() */
-	int64_t since_ms;  /* when it was interrupted; until then: when it was read */
-	struct {           /* for trace.c; begun_ns 0: not traced */
+	/* uid and gid are the anonymous ones of the export's squash. So the caller counts as a user
+	 * without other groups and without capabilities, whatever /proc tells of it. */
+	bool squashed;
+	bool interrupted; /* the caller was signalled: see fuse_ops.interrupt */
+	bool aside;       /* request_set_aside() */
+	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
+	int taken_back;   /* the answer in the place of -ECANCELED: see op_cancel() */
+	int64_t since_ms; /* when it was interrupted; until then: when it was read */
+	struct {          /* for trace.c; begun_ns 0: not traced */
 		int64_t begun_ns;
 		uint64_t ino;
 	} trace;

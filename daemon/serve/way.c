@@ -13,6 +13,7 @@
 #include "daemon/ops/ops.h"
 #include "daemon/request/trace.h"
 #include "daemon/serve/interrupt.h"
+#include "daemon/squash/permission.h"
 
 /* ---- operation ------------------------------------------------------------------------------- */
 
@@ -120,14 +121,28 @@ static void turn(struct request *req)
 		wait_aside(req);
 }
 
+/* ---- squash ---------------------------------------------------------------------------------- */
+
+static void permitted(struct request *req)
+{
+	if (req->thread->fs->sharing)
+		turn(req);
+	else
+		operation(req);
+}
+
+static void permission(struct request *req)
+{
+	if (permission_enter(req, permitted))
+		permitted(req);
+}
+
 /* ---- barrier --------------------------------------------------------------------------------- */
 
 static void pass_renewal(struct request *req)
 {
-	if (!req->thread->fs->sharing)
-		operation(req);
-	else if (session_renewal_enter(req))
-		turn(req);
+	if (!req->thread->fs->sharing || session_renewal_enter(req))
+		permission(req);
 }
 
 void way_barrier_over(struct request *req, int status)

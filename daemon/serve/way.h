@@ -1,6 +1,7 @@
 /* way.h - the way of a request through the folders, from its decoding to its operation.
  *
- *     barrier -> (a sharing mount: turn -> lease) -> operation
+ *     barrier -> (an export that squashes: permission) -> (a sharing mount: turn -> lease) ->
+ *     operation
  *
  * Each station goes on to the next one at once, or has the request wait and goes on later. The
  * operation itself calls the stations after it: gate, transfer, leave, reply. README.md draws the

@@ -314,6 +314,24 @@ static void setattr__goes_by_the_caller_when_the_kernel_may_have_several_owners(
 	assert_int_equal(told(), 0);
 }
 
+/* The kernel has checked another user, who may own the file, or be root. */
+static void setattr__of_a_squashed_caller_goes_by_the_anonymous_user(void **state)
+{
+	struct request *req = ask(OP_SETATTR, getpid());
+
+	is_told(ALICE, STAFF);
+	is_known(ALICE, 0644);
+	req->squashed = true;
+	req->uid = req->gid = BOB;
+	req->args.set.valid = SET_MODE;
+	req->args.set.mode = 02600;
+	op_setattr(req);
+	is_bound(&asked(req)->rights, BOB, BOB);
+	assert_range(asked(req)->rights.groups, 1, 0);
+	answers(req, -EPERM);
+	assert_int_equal(told(), -EPERM);
+}
+
 /* The kernel leaves the bit in the mode for members only. */
 static void setattr__keeps_a_set_group_id_of_the_group_that_the_kernel_has(void **state)
 {
@@ -482,6 +500,7 @@ int main(void)
 		TEST(setattr__of_one_who_is_not_seen_is_refused_when_the_owner_has_changed),
 		TEST(setattr__of_one_who_is_seen_goes_by_the_caller_when_the_owner_has_changed),
 		TEST(setattr__goes_by_the_caller_when_the_kernel_may_have_several_owners),
+		TEST(setattr__of_a_squashed_caller_goes_by_the_anonymous_user),
 		TEST(setattr__keeps_a_set_group_id_of_the_group_that_the_kernel_has),
 		TEST(chown_of_nobody__takes_set_user_id_of_its_owner),
 		TEST(chown_of_nobody__leaves_what_is_not_its_own),

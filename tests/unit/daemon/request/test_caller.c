@@ -333,6 +333,23 @@ static void no_ids__of_one_that_is_not_seen(void **state)
 	}
 }
 
+/* ---- squashed -------------------------------------------------------------------------------- */
+
+/* This process has all capabilities, if root runs it, but its request is another user's. */
+static void squashed__has_its_ids_alone(void **state)
+{
+	struct request req = request_by(ALICE, STAFF, getpid());
+
+	req.squashed = true;
+	assert_false(caller_is_seen(&req));
+	assert_false(caller_is_capable(&req, CAP_FOWNER));
+	assert_int_equal(caller_root(&req), CALLER_IS_NOT_ROOT);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(caller_groups(&req, STAFF), STAFF, STAFF);
+	assert_range(caller_groups(&req, BOB), 1, 0);
+	assert_range(caller_groups(&req, getgid()), 1, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +365,7 @@ int main(void)
 		cmocka_unit_test(no_ids__are_those_that_proc_shows),
 		cmocka_unit_test(no_ids__of_a_user_namespace),
 		cmocka_unit_test(no_ids__of_one_that_is_not_seen),
+		cmocka_unit_test(squashed__has_its_ids_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
