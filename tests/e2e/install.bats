@@ -54,6 +54,7 @@ installed() {
 		drwxr-x--- etc/rmemfs/keys
 		drwxr-xr-x etc/rmemfs/mounts
 		-rwxr-xr-x usr/bin/rmemfsctl
+		-rw-r--r-- usr/lib/modules-load.d/rmemfs.conf
 		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
 		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
 		-rw-r--r-- usr/lib/sysusers.d/rmemfs.conf
@@ -144,7 +145,7 @@ installed() {
 	cmp "$repository/README.md" "$root/usr/share/doc/rmemfs/README.md"
 }
 
-@test "the units are sound, and the server's is hardened" {
+@test "the units are sound and hardened" {
 	for unit in rmemfs-server.service rmemfs@data.service; do
 		# shellcheck disable=SC2016
 		run installed 'systemd-analyze verify --man=no "$1"' $unit
@@ -159,7 +160,16 @@ installed() {
 	[[ $output == *"Unknown key 'ProtectSystems'"* ]]
 	rm -r "$dir/over"
 	install_to "$root"
-	installed 'systemd-analyze security --offline=true --threshold=18 rmemfs-server.service' >/dev/null
+	installed '
+		systemd-analyze security --offline=true --threshold=18 rmemfs-server.service
+		systemd-analyze security --offline=true --threshold=44 rmemfs@.service' >"$dir/security.log"
+}
+
+# They would give the service a mount namespace of its own.
+@test "the mounts' unit has nothing that hides the mount" {
+	local unit=$root/usr/lib/systemd/system/rmemfs@.service
+	run ! grep -E '^((Private|Protect)|[A-Za-z]*Paths|Root(Directory|Image)|TemporaryFileSystem|Bind|Mount|DynamicUser)' \
+		<(grep -vE '^(ProtectClock|ProtectHostname)=' "$unit")
 }
 
 # A comment in the unit says what each key would cost.

@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# units.bats - the installed units, run by a systemd with all the limits that they set.
+bats_require_minimum_version 1.5.0
+
+# The limits keep a sanitizer from tracing its own process.
+# bats file_tags=once,unsanitized
+
+# shellcheck disable=SC2154 # what helpers set
+load helpers
+load manager
+
+setup() {
+	setup_rmem
+	root=$dir/root
+	chmod 711 "$dir"
+	DESTDIR=$root cmake --install "${bin%/bin}" >"$dir/install.log"
+	configure
+	start_manager "$root"
+}
+
+teardown() {
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || managed journalctl --no-pager -o short -n 100 || true
+	stop_manager
+	teardown_rmem
+}
+
+# The server has the default socket, and an export over tcp for those that have the key.
+configure() {
+	local etc=$root/etc/rmemfs
+	install -m 640 "$key_file" "$etc/keys/web.key"
+	cat >"$etc/server.conf" <<-END
+		exports = ( { name = "data"; size = "64MiB";
+			clients = ( { name = "web"; keys = "/etc/rmemfs/keys/web.key"; } ); } );
+		listen = [ "shm:/run/rmemfs/server.sock", "tcp:127.0.0.1:$port" ];
+	END
+	cat >"$etc/mounts/tcp.env" <<-END
+		SOURCE=127.0.0.1:/data
+		MOUNTPOINT=/run/mounted
+		OPTIONS=port=$port,share,key=/etc/rmemfs/keys/web.key
+	END
+	cat >"$etc/mounts/shm.env" <<-END
+		SOURCE=/run/rmemfs/server.sock:/data
+		MOUNTPOINT=/run/beside
+		OPTIONS=share,low_latency
+	END
+}
+
+# start UNIT...: and their mount points.
+start() {
+	managed mkdir -p /run/mounted /run/beside
+	managed chgrp rmemfs /etc/rmemfs/keys/web.key
+	managed systemctl start "$@"
+}
+
+# main_pid UNIT: its process, as this namespace counts.
+main_pid() {
+	local inner status process
+	inner=$(managed systemctl show -P MainPID "$1")
+	grep -lsP "^NSpid:.*\t$inner\$" /proc/[0-9]*/status | while read -r status; do
+		process=${status%/status}
+		[ ! "$process/ns/pid" -ef "/proc/$manager/ns/pid" ] || echo "${process#/proc/}"
+	done
+}
+
+# status_line PID NAME
+status_line() {
+	awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status"
+}
+
+# none_failed: no unit of ours failed, and none was restarted.
+none_failed() {
+	managed systemctl list-units --all --no-legend --plain --state=failed 'rmemfs*' >"$dir/failed.log"
+	[ ! -s "$dir/failed.log" ]
+	[ "$(managed systemctl show -P NRestarts rmemfs-server)" = 0 ]
+}
+
+@test "server and mounts work under their units' limits, over tcp and shm" {
+	local pid
+	start rmemfs-server rmemfs@tcp rmemfs@shm
+	# shellcheck disable=SC2016 # the inner shell's
+	managed sh -euc '
+		mountpoint -q /run/mounted
+		mountpoint -q /run/beside
+		cd /run/mounted
+		dd if=/dev/urandom of=a bs=1M count=8 conv=fsync status=none
+		cmp a /run/beside/a
+		mkdir b && ln -s a b/c && mv b d && chown 5:5 d && chmod 1777 d && chmod 4755 a && mkfifo d/e
+		[ "$(stat -c "%a %u" d /run/beside/a | tr "\n" " ")" = "1777 5 4755 0 " ]
+		flock a true
+		systemctl reload rmemfs-server
+		rmemfsctl status --json >/dev/null
+		rmemfsctl snapshot data /var/lib/rmemfs/snapshot >/dev/null
+		cd /
+		umount /run/beside'
+	until_true 5 managed sh -c '! systemctl is-active -q rmemfs@shm'
+	pid=$(main_pid rmemfs-server)
+	[ "$(status_line "$pid" CapBnd)" = 0000000000000000 ]
+	[ "$(status_line "$pid" NoNewPrivs)" = 1 ]
+	[ "$(status_line "$pid" Seccomp)" = 2 ]
+	pid=$(main_pid rmemfs@tcp)
+	[ "$(status_line "$pid" NoNewPrivs)" = 1 ]
+	[ "$(status_line "$pid" Seccomp)" = 2 ]
+	# The mount is everybody's: the service has no mount namespace of its own.
+	[ "/proc/$pid/ns/mnt" -ef "/proc/$manager/ns/mnt" ]
+	managed systemctl stop rmemfs@tcp
+	run ! managed mountpoint -q /run/mounted
+	none_failed
+}
+
+@test "files survive a restart of the server's unit, and a stop and a start" {
+	local sum
+	start rmemfs-server rmemfs@tcp
+	managed mountpoint -q /run/mounted
+	managed dd if=/dev/urandom of=/run/mounted/a bs=1M count=8 status=none
+	sum=$(managed sha256sum /run/mounted/a)
+	managed systemctl restart rmemfs-server
+	managed fsop uncache /run/mounted
+	[ "$(managed sha256sum /run/mounted/a)" = "$sum" ]
+	managed systemctl stop rmemfs-server
+	managed systemctl start rmemfs-server
+	managed fsop uncache /run/mounted
+	[ "$(managed sha256sum /run/mounted/a)" = "$sum" ]
+	managed systemctl stop rmemfs@tcp
+	none_failed
+}
