@@ -36,7 +36,7 @@ stage_packages() {
 	echo "${PACKAGES_BUILD[@]}" libcmocka-dev
 	case $1 in
 	e2e)
-		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 systemd tar diffutils iproute2 procps
+		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio gdb git jq sqlite3 systemd tar diffutils iproute2 procps
 		[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || echo dbench postgresql postgresql-contrib rsync stress-ng
 		;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;

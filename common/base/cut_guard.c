@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 
 static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,13 +35,18 @@ static bool replace_locked(struct cut_guard *g, const void *addr)
 {
 	uint64_t at = ((uintptr_t)addr - (uintptr_t)g->addr) / g->block * g->block;
 	void *page = g->addr + at;
+	size_t len;
 
 	atomic_store(&any_struck, true);
 	atomic_store(&g->struck, true);
 	if (g->also)
 		atomic_store(g->also, true);
-	return mmap(page, min_u64(g->block, g->len - at), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == page;
+	len = min_u64(g->block, g->len - at);
+	if (mmap(page, len, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != page)
+		return false;
+	nodump_exclude(page, len);
+	return true;
 }
 
 /* If the access can't go on, it meets the former action when it is repeated at the return. */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 
 static void unmap_between(const uint8_t *from, const uint8_t *to)
@@ -38,6 +39,7 @@ int map_file(int fd, uint64_t len, int prot, void **addr)
 		munmap(room, bytes + align);
 		return err;
 	}
+	nodump_exclude(at, bytes);
 	unmap_between(room, at);
 	unmap_between(at + bytes, room + bytes + align);
 	*addr = at;

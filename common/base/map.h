@@ -10,8 +10,9 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-/* Maps the first len bytes, shared, and so aligned that the kernel can use the file's huge pages. 0
- * or -errno of fstat(2) and mmap(2). */
+/* Maps the first len bytes, shared, and so aligned that the kernel can use the file's huge pages.
+ * Core dumps leave the mapping out, whatever coredump_filter says. 0 or -errno of fstat(2) and
+ * mmap(2). */
 int map_file(int fd, uint64_t len, int prot, void **addr);
 
 #endif

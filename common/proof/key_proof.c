@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 
 static_assert(RPC_AUTH_FLIGHT_MAX == (int)HANDSHAKE_FLIGHT_MAX, "a flight is one message");
@@ -61,11 +62,15 @@ static int take_flight(struct key_proof *p, const struct key_proof_channel *on,
 			on->server, p->id);
 		return err;
 	}
+	if (!err) {
+		p->keys = nodump_zalloc(sizeof(*p->keys));
+		err = p->keys ? 0 : -ENOMEM;
+	}
 	if (!err)
 		err = handshake_keys(p->handshake, channel_client_hello(on->channel),
-			channel_server_hello(on->channel), (uint8_t)on->kind, &p->keys);
+			channel_server_hello(on->channel), (uint8_t)on->kind, p->keys);
 	if (!err)
-		err = channel_protect(on->channel, PROTECT_IN, &p->keys);
+		err = channel_protect(on->channel, PROTECT_IN, p->keys);
 	handshake_delete(p->handshake);
 	p->handshake = NULL;
 	return err ? fails(err, on, why, whylen) : 0;
@@ -84,7 +89,7 @@ int key_proof_answered(struct key_proof *p, const struct key_proof_channel *on,
 	}
 	if (p->handshake)
 		return take_flight(p, on, &rep->auth.tail, why, whylen);
-	err = channel_protect(on->channel, PROTECT_OUT, &p->keys);
+	err = channel_protect(on->channel, PROTECT_OUT, p->keys);
 	key_proof_forget(p);
 	return err ? fails(err, on, why, whylen) : 1;
 }
@@ -93,5 +98,7 @@ void key_proof_forget(struct key_proof *p)
 {
 	handshake_delete(p->handshake);
 	p->handshake = NULL;
-	explicit_bzero(&p->keys, sizeof(p->keys));
+	if (p->keys)
+		explicit_bzero(p->keys, sizeof(*p->keys));
+	nodump_free(steal_ptr(&p->keys));
 }

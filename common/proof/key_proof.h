@@ -35,7 +35,7 @@ struct key_proof_channel {
 
 struct key_proof {
 	struct handshake *handshake; /* NULL: none, or over */
-	struct channel_keys keys;    /* between the last flight and its answer */
+	struct channel_keys *keys;   /* between the last flight and its answer */
 	char id[AUTH_KEY_ID_MAX + 1];
 	char fingerprint[AUTH_KEY_FINGERPRINT_BYTES];
 };

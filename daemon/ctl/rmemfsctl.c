@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/auth/auth_memory.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "daemon/ctl/args.h"
@@ -123,6 +124,7 @@ int main(int argc, char **argv)
 	int status;
 
 	log_init_command("rmemfsctl", LOG_LEVEL_ERROR);
+	auth_memory_init();
 	status = ctl_args_read(argc, argv, &args);
 	if (status >= 0)
 		return status;

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "common/base/log.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "daemon/fuse/decode.h"
 #include "daemon/fuse/private.h"
@@ -219,17 +220,20 @@ static bool refuse_next(int fd, void *msg)
 
 void fuse_port_refuse_until(struct fuse_port *port, int done_fd)
 {
-	autofree void *msg = malloc(FUSE_MESSAGE_BYTES_MAX);
+	void *msg = nodump_map(FUSE_MESSAGE_BYTES_MAX);
 	struct pollfd fds[2] = {{.fd = done_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
 
 	/* Without a connection no caller waits for an answer. */
-	if (!msg || fuse_port_clone(port, &fds[1].fd) != 0)
+	if (!msg || fuse_port_clone(port, &fds[1].fd) != 0) {
+		nodump_unmap(msg, FUSE_MESSAGE_BYTES_MAX);
 		return;
+	}
 	while (!(fds[0].revents & POLLIN)) {
 		if (poll(fds, 2, -1) > 0 && fds[1].revents && !refuse_next(fds[1].fd, msg))
 			break;
 	}
 	close(fds[1].fd);
+	nodump_unmap(msg, FUSE_MESSAGE_BYTES_MAX);
 }
 
 /* ---- notifications --------------------------------------------------------------------------- */

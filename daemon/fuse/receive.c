@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 
 #include "common/base/log.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "daemon/fuse/decode.h"
 #include "daemon/fuse/fuse_ops.h"
@@ -57,7 +58,7 @@ static void unpark(struct io_thread_private *priv, struct parked *parked)
 	list_del(&parked->link);
 	priv->parked_bytes -= parked->len;
 	__atomic_store_n(&priv->any_parked, !list_empty(&priv->parked), __ATOMIC_SEQ_CST);
-	free(parked);
+	nodump_free(parked);
 }
 
 static void give_up_parked(struct io_thread *thread, struct parked *parked)
@@ -227,7 +228,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	/* With so many bytes parked nothing is read, except while pages are being dropped. */
 	parked = priv->parked_bytes < PARKED_BYTES_MAX ||
 				 !fuse_decode_has_payload(header_of(msg)->opcode)
-			 ? malloc(sizeof(*parked) + len)
+			 ? nodump_alloc(sizeof(*parked) + len)
 			 : NULL;
 	if (!parked) {
 		fuse_reply_status(thread, header_of(msg)->unique, -ENOMEM);
@@ -515,5 +516,5 @@ void fuse_receive_drop_parked(struct io_thread *thread)
 	struct list *link;
 
 	while ((link = list_pop(&thread->priv->parked)))
-		free(list_entry(link, struct parked, link));
+		nodump_free(list_entry(link, struct parked, link));
 }

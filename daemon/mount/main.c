@@ -17,6 +17,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "common/auth/auth_memory.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
@@ -467,6 +468,7 @@ int main(int argc, char **argv)
 	int status = MOUNT_DONE, err;
 
 	background_hold_standard_fds();
+	auth_memory_init();
 	err = options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why));
 	if (err) {
 		log_complaint("rmemfs", why);

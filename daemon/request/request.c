@@ -14,6 +14,7 @@
 
 #include "common/base/log.h"
 #include "common/base/map.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "daemon/request/io_thread_private.h"
 
@@ -39,10 +40,9 @@ static int make_buffers(struct io_thread_private *priv, unsigned n)
 	/* One stride more: the spare, which is touched only when it is needed. */
 	priv->arena_bytes = (size_t)n * BUFFER_STRIDE;
 	priv->map_bytes = HUGE_PAGE_BYTES + priv->arena_bytes + BUFFER_STRIDE;
-	map = mmap(
-		NULL, priv->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (map == MAP_FAILED)
-		return -errno;
+	map = nodump_map(priv->map_bytes);
+	if (!map)
+		return -ENOMEM;
 	priv->map = map;
 	/* The first buffers are used most: they get whole huge pages. */
 	priv->arena = (uint8_t *)map + (-(uintptr_t)map & (HUGE_PAGE_BYTES - 1));
@@ -89,7 +89,7 @@ int request_pools_init(struct io_thread *thread, unsigned nbuffers)
 
 static void delete_request(struct request *req)
 {
-	free(req->stowed);
+	nodump_free(req->stowed);
 	free(req);
 }
 
@@ -183,7 +183,7 @@ bool request_stow(struct request *req)
 
 	if (!req->buf)
 		return true;
-	req->stowed = malloc(len + namelen);
+	req->stowed = nodump_alloc(len + namelen);
 	if (!req->stowed)
 		return false;
 	memcpy(req->stowed, named ? req->args.value : req->buf->data, len);
@@ -201,7 +201,7 @@ static void forget_stowed(struct request *req)
 {
 	if (!req->stowed)
 		return;
-	free(steal_ptr(&req->stowed));
+	nodump_free(steal_ptr(&req->stowed));
 	uncount_aside(req->thread, req->stowed_bytes);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/list.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 
 struct attempt {
@@ -94,7 +95,7 @@ static void attempt_free(struct attempt *at)
 {
 	handshake_delete(at->handshake);
 	explicit_bzero(&at->keys, sizeof(at->keys));
-	free(at);
+	nodump_free(at);
 }
 
 static struct attempt *next_attempt(struct authenticator *a)
@@ -222,7 +223,7 @@ struct attempt *authenticator_take(struct authenticator *a)
 int attempt_new(struct authenticator *a, const struct attempt_channel *channel, void *user,
 	struct attempt **out)
 {
-	struct attempt *at = calloc(1, sizeof(*at));
+	struct attempt *at = nodump_zalloc(sizeof(*at));
 
 	if (!at)
 		return -ENOMEM;

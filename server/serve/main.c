@@ -1,4 +1,5 @@
 /* main.c - rmemfs-server: serves this machine's memory to rmemfs clients. */
+#include "common/auth/auth_memory.h"
 #include "common/base/log.h"
 #include "server/check/check_dir.h"
 #include "server/config/options.h"
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
 	struct server_config config;
 	int status = SERVER_DONE;
 
+	auth_memory_init();
 	server_config_init(&config);
 	switch (server_options_parse(argc, argv, &config)) {
 	case OPTIONS_RUN:

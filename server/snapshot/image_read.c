@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/base/log.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
 #include "server/snapshot/image.h"
@@ -157,7 +158,7 @@ static int open_stream(struct image_reader *r, enum image_file file, uint64_t nb
 
 int image_open(const char *dir, struct image_reader **out, const struct image_why *why)
 {
-	struct image_reader *r = calloc(1, sizeof(*r));
+	struct image_reader *r = nodump_zalloc(sizeof(*r));
 	int err = 0;
 
 	if (!r)
@@ -195,7 +196,7 @@ void image_close(struct image_reader *r)
 	if (r->dirfd >= 0)
 		close(r->dirfd);
 	free(r->dir);
-	free(r);
+	nodump_free(r);
 }
 
 const struct marker_facts *image_facts(const struct image_reader *r)

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
 #include "server/snapshot/image.h"
@@ -141,7 +142,7 @@ static int open_files(struct image_writer *w, const struct image_why *why)
 
 int image_create(const char *dir, struct image_writer **out, const struct image_why *why)
 {
-	struct image_writer *w = calloc(1, sizeof(*w));
+	struct image_writer *w = nodump_zalloc(sizeof(*w));
 	int err;
 
 	if (!w)
@@ -192,7 +193,7 @@ void image_writer_delete(struct image_writer *w)
 	if (w->dirfd >= 0)
 		close(w->dirfd);
 	free(w->dir);
-	free(w);
+	nodump_free(w);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */

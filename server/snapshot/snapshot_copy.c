@@ -9,6 +9,7 @@
 
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "server/snapshot/image.h"
 #include "server/space/protect.h"
@@ -191,7 +192,7 @@ static void *copy_main(void *arg)
 
 int snapshot_copy_new(const char *dir, const char *clear, int wake_fd, struct snapshot_copy **out)
 {
-	struct snapshot_copy *c = calloc(1, sizeof(*c));
+	struct snapshot_copy *c = nodump_zalloc(sizeof(*c));
 	int err = -ENOMEM;
 
 	if (!c)
@@ -211,7 +212,7 @@ int snapshot_copy_new(const char *dir, const char *clear, int wake_fd, struct sn
 	pthread_mutex_destroy(&c->lock);
 	free(c->dir);
 	free(c->clear);
-	free(c);
+	nodump_free(c);
 	return err;
 }
 
@@ -262,6 +263,6 @@ int snapshot_copy_end(struct snapshot_copy *c, char *why, size_t len)
 	pthread_mutex_destroy(&c->lock);
 	free(c->dir);
 	free(c->clear);
-	free(c);
+	nodump_free(c);
 	return err;
 }

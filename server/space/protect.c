@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/list.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 #include "server/base/bits.h"
 
@@ -118,7 +119,7 @@ void protect_end(struct protect *p)
 	pthread_mutex_lock(&p->lock);
 	free(steal_ptr(&p->bits));
 	while ((pos = list_pop(&p->aside)))
-		free(list_entry(pos, struct aside, link));
+		nodump_free(list_entry(pos, struct aside, link));
 	p->lost |= p->left > 0;
 	p->left = 0;
 	pthread_mutex_unlock(&p->lock);
@@ -133,7 +134,7 @@ static int put_aside(struct protect *p, struct page_run run, uint64_t max)
 
 	if (p->aside_pages + run.npages > max)
 		return -EAGAIN;
-	a = malloc(sizeof(*a) + len);
+	a = nodump_alloc(sizeof(*a) + len);
 	if (!a)
 		return -EAGAIN;
 	a->run = run;
@@ -261,7 +262,7 @@ bool protect_take_aside(struct protect *p, void *buf, struct page_run *run)
 	if (!pos)
 		return false;
 	memcpy(buf, a->data, (size_t)run->npages * PAGE_BYTES);
-	free(a);
+	nodump_free(a);
 	return true;
 }
 

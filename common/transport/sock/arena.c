@@ -3,7 +3,8 @@
 #include "common/transport/sock/arena.h"
 
 #include <errno.h>
-#include <sys/mman.h>
+
+#include "common/base/nodump.h"
 
 enum { ALIGN = 16 };
 
@@ -17,8 +18,8 @@ int sock_arena_init(struct sock_arena *arena, size_t size)
 	void *memory;
 
 	size = aligned(size);
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
+	memory = nodump_map(size);
+	if (!memory)
 		return -ENOMEM;
 	*arena = (struct sock_arena){.memory = memory, .size = size};
 	return 0;
@@ -26,8 +27,7 @@ int sock_arena_init(struct sock_arena *arena, size_t size)
 
 void sock_arena_fini(struct sock_arena *arena)
 {
-	if (arena->memory)
-		munmap(arena->memory, arena->size);
+	nodump_unmap(arena->memory, arena->size);
 	arena->memory = NULL;
 }
 

@@ -2,16 +2,16 @@
 #include "common/transport/sock/pool.h"
 
 #include <errno.h>
-#include <sys/mman.h>
+
+#include "common/base/nodump.h"
 
 int sock_pool_init(struct sock_pool *pool, uint32_t count, uint32_t msg_bytes)
 {
 	size_t align = _Alignof(struct sock_msg);
 	size_t stride = div_round_up(sizeof(struct sock_msg) + msg_bytes, align) * align;
-	void *memory = mmap(
-		NULL, stride * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = nodump_map(stride * count);
 
-	if (memory == MAP_FAILED)
+	if (!memory)
 		return -ENOMEM;
 	*pool = (struct sock_pool){.memory = memory, .stride = stride, .count = count};
 	list_init(&pool->free);
@@ -20,8 +20,7 @@ int sock_pool_init(struct sock_pool *pool, uint32_t count, uint32_t msg_bytes)
 
 void sock_pool_fini(struct sock_pool *pool)
 {
-	if (pool->memory)
-		munmap(pool->memory, pool->stride * pool->count);
+	nodump_unmap(pool->memory, pool->stride * pool->count);
 	pool->memory = NULL;
 }
 

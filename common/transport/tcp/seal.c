@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "common/base/cut_guard.h"
+#include "common/base/nodump.h"
 
 #ifndef TCP_ULP
 #define TCP_ULP 31
@@ -74,7 +75,7 @@ int tcp_seal_out_begin(struct tcp_seal_out *s, int fd, const struct direction_ke
 		s->kind = TCP_SEAL_KERNEL;
 		return 0;
 	}
-	s->buf = malloc(OUT_ROOM);
+	s->buf = nodump_alloc(OUT_ROOM);
 	if (!s->buf)
 		return -ENOMEM;
 	err = record_out_init(&s->records, key);
@@ -89,7 +90,7 @@ void tcp_seal_out_fini(struct tcp_seal_out *s)
 {
 	if (s->kind == TCP_SEAL_USER)
 		record_out_fini(&s->records);
-	free(s->buf);
+	nodump_free(s->buf);
 	*s = (struct tcp_seal_out){0};
 }
 
@@ -157,7 +158,7 @@ int tcp_seal_in_begin(
 		s->kind = TCP_SEAL_KERNEL;
 		return 0;
 	}
-	s->buf = malloc(IN_ROOM);
+	s->buf = nodump_alloc(IN_ROOM);
 	if (!s->buf)
 		return -ENOMEM;
 	err = record_in_init(&s->records, key, s->buf, IN_ROOM);
@@ -171,7 +172,7 @@ void tcp_seal_in_fini(struct tcp_seal_in *s)
 {
 	if (s->kind == TCP_SEAL_USER)
 		record_in_fini(&s->records);
-	free(s->buf);
+	nodump_free(s->buf);
 	*s = (struct tcp_seal_in){0};
 }
 

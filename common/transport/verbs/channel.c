@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "common/base/clock.h"
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 
 int verbs_channel_new(
@@ -47,7 +48,7 @@ static int build_kept(struct verbs_channel *ch)
 {
 	ch->nkept = receives_needed(ch);
 	ch->free_kept = calloc(ch->nkept, sizeof(*ch->free_kept));
-	ch->kept = malloc((size_t)ch->nkept * verbs_slot_bytes(ch->base.transport));
+	ch->kept = nodump_alloc((size_t)ch->nkept * verbs_slot_bytes(ch->base.transport));
 	if (!ch->free_kept || !ch->kept)
 		return -ENOMEM;
 	for (uint32_t i = ch->nkept; i-- > 0;)
@@ -92,8 +93,10 @@ static int build_messages(struct verbs_channel *ch)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ch->nsend; i++)
 		ch->free_slots[ch->nfree++] = slot_count(ch) - 1 - i;
-	if (posix_memalign((void **)&ch->messages, PAGE_BYTES, len))
+	ch->messages = nodump_map(len);
+	if (!ch->messages)
 		return -ENOMEM;
+	ch->messages_len = len;
 	ch->messages_mr = verbs_mr_new(t, ch->pd ? ch->pd : t->pd, ch->messages, len,
 		IBV_ACCESS_LOCAL_WRITE, "a channel's messages", &err);
 	return ch->messages_mr ? 0 : err;
@@ -242,9 +245,9 @@ void verbs_channel_unbuild(struct verbs_channel *ch)
 	ch->messages_mr = NULL;
 	ch->pd = NULL;
 	verbs_io_fini(ch);
-	free(ch->messages);
+	nodump_unmap(ch->messages, ch->messages_len);
 	free(ch->free_slots);
-	free(ch->kept);
+	nodump_free(ch->kept);
 	free(ch->free_kept);
 	free(ch->grants);
 	ch->messages = NULL;

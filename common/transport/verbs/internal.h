@@ -141,6 +141,7 @@ struct verbs_channel {
 
 	/* Messages: slots of verbs_slot_bytes(), first those for receiving. */
 	uint8_t *messages;
+	size_t messages_len;
 	struct ibv_mr *messages_mr;
 	uint32_t nrecv, nsend; /* slots of either kind: more than the configuration's numbers */
 	uint32_t *free_slots, nfree;

@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "common/base/nodump.h"
 #include "common/base/util.h"
 
 enum {
@@ -131,6 +132,7 @@ int verbs_srq_new(struct verbs_transport *t, struct verbs_srq **out)
 		err = -errno;
 		goto err_free;
 	}
+	nodump_exclude(s->memory, s->memory_len);
 	err = receives_init(&s->books, max);
 	if (err)
 		goto err_unmap;

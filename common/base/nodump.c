@@ -1,0 +1,195 @@
+/* nodump.c - see nodump.h. The heap cuts blocks of a few sizes out of chunks, and keeps freed ones in
+ * a list for each size. A larger block has a mapping of its own. */
+#include "common/base/nodump.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void nodump_exclude(void *addr, size_t bytes)
+{
+	madvise(addr, bytes, MADV_DONTDUMP);
+}
+
+void *nodump_map(size_t bytes)
+{
+	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (addr == MAP_FAILED)
+		return NULL;
+	nodump_exclude(addr, bytes);
+	return addr;
+}
+
+void nodump_unmap(void *addr, size_t bytes)
+{
+	if (addr)
+		munmap(addr, bytes);
+}
+
+void *nodump_zalloc(size_t bytes)
+{
+	void *p = nodump_alloc(bytes);
+
+	if (p)
+		memset(p, 0, bytes);
+	return p;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEAP_OF_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEAP_OF_SANITIZER
+#endif
+#endif
+
+#ifdef HEAP_OF_SANITIZER
+
+void *nodump_alloc(size_t bytes)
+{
+	return bytes ? malloc(bytes) : NULL;
+}
+
+void *nodump_realloc(void *p, size_t bytes)
+{
+	if (bytes)
+		return realloc(p, bytes);
+	free(p);
+	return NULL;
+}
+
+void nodump_free(void *p)
+{
+	free(p);
+}
+
+#else
+
+enum {
+	CHUNK_BYTES = 256 << 10,
+	CLASS_LEAST = 5, /* 32 bytes, with the header */
+	CLASS_MOST = 15,
+	NCLASSES = CLASS_MOST + 1,
+};
+
+/* Before each block. */
+struct block {
+	size_t bytes; /* with this header; a power of 2, or a mapping's length */
+	struct block *next_free;
+};
+/* Callers get the alignment of malloc(3). */
+static_assert(sizeof(struct block) % _Alignof(max_align_t) == 0, "blocks are aligned");
+
+static struct {
+	pthread_mutex_t lock;
+	uint8_t *chunk; /* the rest of the newest one */
+	size_t left;
+	struct block *free[NCLASSES];
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* bytes: with the header, at most 2^CLASS_MOST. */
+static unsigned class_of(size_t bytes)
+{
+	unsigned class = CLASS_LEAST;
+
+	while ((size_t)1 << class < bytes)
+		class ++;
+	return class;
+}
+
+/* A new chunk begins when the last one is too short, and the rest of that is lost: at most 32 KiB
+ * of 256. */
+static struct block *cut_locked(size_t bytes)
+{
+	struct block *b;
+
+	if (heap.left < bytes) {
+		uint8_t *chunk = nodump_map(CHUNK_BYTES);
+
+		if (!chunk)
+			return NULL;
+		heap.chunk = chunk;
+		heap.left = CHUNK_BYTES;
+	}
+	b = (struct block *)heap.chunk;
+	b->bytes = bytes;
+	heap.chunk += bytes;
+	heap.left -= bytes;
+	return b;
+}
+
+static struct block *take(unsigned class)
+{
+	struct block *b;
+
+	pthread_mutex_lock(&heap.lock);
+	b = heap.free[class];
+	if (b)
+		heap.free[class] = b->next_free;
+	else
+		b = cut_locked((size_t)1 << class);
+	pthread_mutex_unlock(&heap.lock);
+	return b;
+}
+
+void *nodump_alloc(size_t bytes)
+{
+	size_t all = bytes + sizeof(struct block);
+	struct block *b;
+
+	if (!bytes || all < bytes)
+		return NULL;
+	if (all <= (size_t)1 << CLASS_MOST) {
+		b = take(class_of(all));
+	} else {
+		b = nodump_map(all);
+		if (b)
+			b->bytes = all;
+	}
+	return b ? b + 1 : NULL;
+}
+
+void nodump_free(void *p)
+{
+	struct block *b;
+	unsigned class;
+
+	if (!p)
+		return;
+	b = (struct block *)p - 1;
+	if (b->bytes > (size_t)1 << CLASS_MOST) {
+		nodump_unmap(b, b->bytes);
+		return;
+	}
+	class = class_of(b->bytes);
+	pthread_mutex_lock(&heap.lock);
+	b->next_free = heap.free[class];
+	heap.free[class] = b;
+	pthread_mutex_unlock(&heap.lock);
+}
+
+/* The old block is not overwritten: whoever needs that does it before. */
+void *nodump_realloc(void *p, size_t bytes)
+{
+	size_t room = p ? ((struct block *)p - 1)->bytes - sizeof(struct block) : 0;
+	void *new;
+
+	if (!bytes) {
+		nodump_free(p);
+		return NULL;
+	}
+	if (p && bytes <= room)
+		return p;
+	new = nodump_alloc(bytes);
+	if (new &&p) {
+		memcpy(new, p, room);
+		nodump_free(p);
+	}
+	return new;
+}
+
+#endif
