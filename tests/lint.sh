@@ -58,7 +58,7 @@ spelling() {
 # Each header by itself, with the flags of the build's own files.
 headers_alone() {
 	local flags header status=0
-	flags=$(pkg-config --cflags fuse3 libibverbs librdmacm libconfig openssl jansson libsystemd)
+	flags=$(pkg-config --cflags fuse3 libibverbs librdmacm libconfig openssl jansson libsystemd libseccomp)
 	for header in $(find common server daemon -name '*.h' | sort); do
 		# shellcheck disable=SC2086 # flags are several
 		gcc -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Wall -Wextra -Wundef -Werror \
@@ -110,6 +110,7 @@ include_rules() {
 	home 'xxhash\.h' '^server/(store/|snapshot/image_block)' || status=1
 	home 'libconfig\.h' '^common/conf' || status=1
 	home 'openssl/' '^common/auth' || status=1
+	home 'seccomp\.h' '^common/sandbox' || status=1
 	return "$status"
 }
 

@@ -42,7 +42,7 @@ order() {
 		common transport/verbs transport/tcp transport/shm
 		common transport/sock
 		common transport
-		common rpc conf auth
+		common rpc conf auth sandbox
 		common base
 	END
 }

@@ -390,7 +390,7 @@ stage_tsan() {
 
 # Valgrind finds what sanitizers do not: memory of the server that is used before it is set.
 stage_valgrind() {
-	local memcheck=(valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
+	local memcheck=(env RMEMFS_SANDBOX=off valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
 		"--errors-for-leak-kinds=definite,indirect,possible"
 		"--suppressions=$root/tests/valgrind.supp")
 	build dev || return 0

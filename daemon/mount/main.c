@@ -21,6 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "common/sandbox/sandbox.h"
 #include "daemon/mount/background.h"
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
@@ -277,6 +278,7 @@ static int main_start(struct daemon *d, const struct options *options)
 
 	if (err)
 		return err;
+	sandbox_drop_capabilities();
 	raise_memlock_limit();
 	connection_guard_start(&d->survivor);
 	/* build() runs again, too, if another transport leads to the server now. */
@@ -311,6 +313,7 @@ static void tell_ready(struct daemon *d, const struct options *options)
 	 * mount. */
 	if (d->report >= 0)
 		background_leave(!options->helper);
+	sandbox_enter_mount();
 	log_info("%s is mounted on %s over %s%s", options->source_text,
 		d->fs_options.session.mountpoint, fs_server(d->fs), fs_protection_note(d->fs));
 	warn_of_rights(d, options);

@@ -1,11 +1,29 @@
 /* main.c - rmemfs-server: serves this machine's memory to rmemfs clients. */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "common/auth/auth_memory.h"
 #include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/sandbox/sandbox.h"
 #include "server/check/check_dir.h"
 #include "server/config/options.h"
 #include "server/base/refusal.h"
 #include "server/session/context.h"
+#include "server/serve/ports.h"
 #include "server/serve/start_check.h"
+
+/* Before the first thread. */
+static int enter_sandbox(const struct server_config *config)
+{
+	size_t n = config->listen.n;
+	autofree uint16_t *ports = calloc(n, sizeof(*ports));
+
+	if (!ports)
+		return -ENOMEM;
+	sandbox_enter_server(ports, ports_of_tcp(config, ports));
+	return 0;
+}
 
 static enum server_status main_serve(const struct server_config *config)
 {
@@ -15,7 +33,9 @@ static enum server_status main_serve(const struct server_config *config)
 
 	log_init("rmemfs-server", config->log_level);
 	refusal_watch();
-	err = server_new(config, &server);
+	err = enter_sandbox(config);
+	if (!err)
+		err = server_new(config, &server);
 	status = refusal_end(err);
 	if (err)
 		return status;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -133,6 +134,22 @@ static int listen_port(struct port *port, const struct transport_address *addres
 		return fail_listen(port->name, address, err);
 	format_name(listener_address(port->listener), port->name);
 	return 0;
+}
+
+size_t ports_of_tcp(const struct server_config *config, uint16_t *ports)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < config->listen.n; i++) {
+		const struct transport_address *address = &config->addresses[i];
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->addr;
+		const struct sockaddr_in *in = (const struct sockaddr_in *)&address->addr;
+
+		if (address->kind == TRANSPORT_TCP)
+			ports[n++] = ntohs(address->addr.ss_family == AF_INET6 ? in6->sin6_port
+									       : in->sin_port);
+	}
+	return n;
 }
 
 /* Opens all transports first, and the listeners when all can serve. */

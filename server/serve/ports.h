@@ -13,6 +13,10 @@
 int ports_open(struct server *s);
 void ports_close(struct server *s);
 
+/* The TCP ports of all addresses of tcp, in host byte order: at most config->listen.n. Returns
+ * their number. */
+size_t ports_of_tcp(const struct server_config *config, uint16_t *ports);
+
 /* Checks whether all of them could be opened, and leaves none open. Logs each problem as
  * ports_open() would, and returns the first. nregions: of all exports. */
 struct ports_look {

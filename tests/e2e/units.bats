@@ -104,6 +104,8 @@ none_failed() {
 	[ "/proc/$pid/ns/mnt" -ef "/proc/$manager/ns/mnt" ]
 	managed systemctl stop rmemfs@tcp
 	run ! managed mountpoint -q /run/mounted
+	# The programs' own limits can be set under those of the units.
+	run ! managed journalctl -q --grep 'this kernel does not limit'
 	none_failed
 }
 
