@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/journal.h"
 #include "common/base/printable.h"
 #include "common/base/util.h"
 
@@ -118,13 +119,28 @@ static void write_line(const char *line, size_t len)
 	}
 }
 
-void log_line(enum log_level level, const char *format, ...)
+/* The text begins after `prefix` bytes, and there is room for one byte behind it. */
+static void put_out(enum log_level level, const struct log_fields *fields, char *line,
+	size_t prefix, size_t len)
+{
+	log_watcher *watcher = __atomic_load_n(&state.watcher, __ATOMIC_ACQUIRE);
+
+	line[len] = '\0';
+	if (watcher)
+		watcher(level, line + prefix);
+	if (fields && __atomic_load_n(&state.journal, __ATOMIC_RELAXED) &&
+		journal_send(state.program, level, line + prefix, fields) == 0)
+		return;
+	line[len] = '\n';
+	write_line(line, len + 1);
+}
+
+__attribute__((format(printf, 3, 0))) static void log_text(
+	enum log_level level, const struct log_fields *fields, const char *format, va_list args)
 {
 	int saved_errno = errno;
-	log_watcher *watcher;
 	char line[LINE_BYTES];
 	size_t prefix, len;
-	va_list args;
 	int n;
 
 	if (!log_enabled(level))
@@ -132,22 +148,32 @@ void log_line(enum log_level level, const char *format, ...)
 	prefix = format_prefix(line, sizeof(line), level);
 	/* The callee's view of errno is the caller's, so that %m works. */
 	errno = saved_errno;
-	va_start(args, format);
 	n = vsnprintf(line + prefix, sizeof(line) - prefix, format, args);
-	va_end(args);
 	if (n >= 0) {
 		len = min_u64(prefix + (size_t)n, sizeof(line) - 1);
 		/* Names and texts come from peers: they must not forge lines. */
 		len = prefix + printable_clean(line + prefix, len - prefix);
-		watcher = __atomic_load_n(&state.watcher, __ATOMIC_ACQUIRE);
-		if (watcher) {
-			line[len] = '\0';
-			watcher(level, line + prefix);
-		}
-		line[len] = '\n';
-		write_line(line, len + 1);
+		put_out(level, fields, line, prefix, len);
 	}
 	errno = saved_errno;
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	log_text(level, NULL, format, args);
+	va_end(args);
+}
+
+void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	log_text(level, fields, format, args);
+	va_end(args);
 }
 
 void log_complaint(const char *program, const char *text)

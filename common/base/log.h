@@ -12,6 +12,7 @@
 #define RMEMFS_COMMON_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/base/word.h"
 
@@ -42,6 +43,21 @@ typedef void log_watcher(enum log_level level, const char *text);
 void log_set_watcher(log_watcher *watcher);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* An event that an admin may want to find, or to be told of: who got in, or was refused. In the
+ * journal its line has these fields beside the text, as RMEMFS_EVENT, RMEMFS_EXPORT and so on;
+ * elsewhere it is a line as any other. NULL and 0: the event has no such field. */
+struct log_fields {
+	const char *event; /* "attach", "resume", "end", "close", "refuse", "reload" */
+	const char *export;
+	const char *holder; /* the name of the client, as the server knows it */
+	const char *key;
+	const char *peer;
+	const char *reason;
+	uint64_t session;
+};
+void log_event(enum log_level level, const struct log_fields *fields, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Tells the user why a program does not start: "PROGRAM: TEXT" without a time, or a line of level
  * error in the journal. Needs no log_init. */

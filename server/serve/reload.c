@@ -19,8 +19,9 @@ static void use_table(struct server *s, struct access_table *table)
 
 	access_current_set(&s->access, table);
 	closed = permit_judge(s);
-	log_notice("reloaded the clients of the exports, with %zu key%s; %u channel%s closed",
-		nkeys, nkeys == 1 ? "" : "s", closed, closed == 1 ? "" : "s");
+	log_event(LOG_LEVEL_NOTICE, &(struct log_fields){.event = "reload"},
+		"reloaded the clients of the exports, with %zu key%s; %u channel%s closed", nkeys,
+		nkeys == 1 ? "" : "s", closed, closed == 1 ? "" : "s");
 }
 
 static int read_anew(struct server *s, char *why, size_t whylen)
@@ -49,7 +50,8 @@ int reload_run(struct server *s, char *why, size_t whylen)
 		clock_ns(CLOCK_MONOTONIC) / INT64_C(1000));
 	err = read_anew(s, why, whylen);
 	if (err)
-		log_error("nothing is reloaded: %s", why);
+		log_event(LOG_LEVEL_ERROR, &(struct log_fields){.event = "reload", .reason = why},
+			"nothing is reloaded: %s", why);
 	sd_notify(0, "READY=1");
 	return err;
 }

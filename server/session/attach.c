@@ -75,9 +75,18 @@ static void log_begin(const struct client_session *session, const struct conn *c
 {
 	uint32_t flags = session->stored.flags;
 	char note[SQUASH_TEXT_BYTES];
+	const struct log_fields fields = {
+		.event = resumed ? "resume" : "attach",
+		.export = session->export->name,
+		.holder = session->stored.holder,
+		.key = c->has_proof ? c->proof.id : NULL,
+		.peer = channel_peer(c->channel),
+		.session = session->stored.id,
+	};
 
 	squash_text_note(&session->squash, note);
-	log_info("session %" PRIu64 " of %s (%s) at export '%s' %s over %s%s%s%s%s%s%s%s%s",
+	log_event(LOG_LEVEL_INFO, &fields,
+		"session %" PRIu64 " of %s (%s) at export '%s' %s over %s%s%s%s%s%s%s%s%s",
 		session->stored.id, session->stored.holder, session->stored.client,
 		session->export->name, resumed ? "resumed" : "begins", channel_peer(c->channel),
 		c->has_proof ? ", key " : "", c->has_proof ? c->proof.id : "",

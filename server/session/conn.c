@@ -315,20 +315,36 @@ void conn_fence(struct conn *c)
 		log_error("%s: can't fence: %s", channel_peer(c->channel), errno_text(err));
 }
 
+static struct log_fields fields_of(const struct conn *c, const char *event, const char *reason)
+{
+	struct log_fields fields = {
+		.event = event,
+		.key = c->has_proof ? c->proof.id : NULL,
+		.peer = channel_peer(c->channel),
+		.reason = reason,
+	};
+
+	if (c->session) {
+		fields.export = c->session->export->name;
+		fields.holder = c->session->stored.holder;
+		fields.session = c->session->stored.id;
+	}
+	return fields;
+}
+
 static void tell_closed(const struct conn *c, enum log_level level, const char *reason)
 {
 	static struct log_ratelimit strangers = {.burst = STRANGERS_LOG_BURST};
 	static struct log_ratelimit clients = {.burst = CLIENTS_LOG_BURST};
-	const char *peer = channel_peer(c->channel);
+	struct log_fields fields = fields_of(c, "close", reason);
 
 	if (!log_ratelimit_ok(c->session ? &clients : &strangers, LOG_MS))
 		return;
 	if (c->session)
-		log_line(level, "%s: channel of session %llu at export '%s' closed: %s", peer,
-			(unsigned long long)c->session->stored.id, c->session->export->name,
-			reason);
+		log_event(level, &fields, "%s: channel of session %llu at export '%s' closed: %s",
+			fields.peer, (unsigned long long)fields.session, fields.export, reason);
 	else
-		log_line(level, "%s: channel closed: %s", peer, reason);
+		log_event(level, &fields, "%s: channel closed: %s", fields.peer, reason);
 }
 
 void conn_breach(struct conn *c, const char *reason)
@@ -456,6 +472,21 @@ static enum log_level refusal_level(unsigned op)
 	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
 }
 
+static void log_refusal(const struct client_request *req, const char *reason)
+{
+	const struct rpc_str *name = &req->rpc.attach.export_name;
+	struct log_fields fields = fields_of(req->conn, "refuse", reason);
+	char export[EXPORT_NAME_MAX + 1];
+
+	/* This one was asked for. */
+	if (req->rpc.op == RPC_ATTACH) {
+		snprintf(export, sizeof(export), "%.*s", name->len, name->s);
+		fields.export = export;
+	}
+	log_event(refusal_level(req->rpc.op), &fields, "%s: request '%s' is refused: %s",
+		fields.peer, rpc_op_info(req->rpc.op)->name, reason);
+}
+
 void client_request_deny(struct client_request *req, int err, const char *log, const char *answer)
 {
 	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
@@ -464,8 +495,7 @@ void client_request_deny(struct client_request *req, int err, const char *log, c
 
 	/* Before the answer: a user whose request was refused finds the reason here, too. */
 	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
-			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, log);
+		log_refusal(req, log);
 	snprintf(text, sizeof(text), "%s", answer);
 	printable_clean_string(text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};

@@ -147,7 +147,15 @@ static void client_session_finish(struct client_session *session)
 		return;
 	}
 	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_info("session %" PRIu64 " of %s at export '%s' has ended%s%s",
+		log_event(LOG_LEVEL_INFO,
+			&(struct log_fields){
+				.event = "end",
+				.export = session->export->name,
+				.holder = session->stored.holder,
+				.session = session->stored.id,
+				.reason = session->why,
+			},
+			"session %" PRIu64 " of %s at export '%s' has ended%s%s",
 			session->stored.id, session->stored.client, session->export->name,
 			session->why ? ": " : "", session->why ? session->why : "");
 	rpc_counters_add(&session->export->ended, &session->counters);

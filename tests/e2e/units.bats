@@ -109,6 +109,32 @@ none_failed() {
 	none_failed
 }
 
+# entry EVENT FIELD...: prints these fields of the newest entry of the event.
+entry() {
+	local filter
+	filter=$(printf '.%s, ' "${@:2}")
+	managed journalctl -q -o json "RMEMFS_EVENT=$1" | tail -n 1 | jq -r "${filter%, }" | paste -sd ' '
+}
+
+@test "the journal's entries of the server's events have fields" {
+	local id
+	id=$(cut -d: -f2 "$key_file")
+	start rmemfs-server rmemfs@tcp
+	until_true 5 managed journalctl -q --grep 'session 1 of web .* begins over tcp' RMEMFS_EVENT=attach
+	[ "$(entry attach RMEMFS_EXPORT RMEMFS_HOLDER RMEMFS_KEY RMEMFS_SESSION PRIORITY SYSLOG_IDENTIFIER _SYSTEMD_UNIT)" = \
+		"data web $id 1 6 rmemfs-server rmemfs-server.service" ]
+	[[ $(entry attach RMEMFS_PEER) == "tcp 127.0.0.1:"* ]]
+	run managed rmemfs -f -c /dev/null -o "port=$port,key=/etc/rmemfs/keys/web.key" 127.0.0.1:/other /run/beside
+	[ "$status" -ne 0 ]
+	[ "$(entry refuse RMEMFS_EXPORT RMEMFS_KEY RMEMFS_HOLDER PRIORITY)" = "other $id null 4" ]
+	[[ $(entry refuse RMEMFS_REASON) == *"other"* ]]
+	managed systemctl reload rmemfs-server
+	[[ $(entry reload MESSAGE) == "reloaded the clients of the exports, with 1 key"* ]]
+	managed systemctl stop rmemfs@tcp
+	until_true 5 managed journalctl -q --grep 'has ended: it was unmounted' RMEMFS_EVENT=end
+	[ "$(entry end RMEMFS_EXPORT RMEMFS_HOLDER RMEMFS_SESSION RMEMFS_REASON)" = "data web 1 it was unmounted" ]
+}
+
 @test "files survive a restart of the server's unit, and a stop and a start" {
 	local sum
 	start rmemfs-server rmemfs@tcp
