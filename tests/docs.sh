@@ -130,7 +130,8 @@ accepts() {
 
 accepts_some_value() {
 	accepts "soft,$1" || accepts "soft,$1=2" || accepts "$1=auto" || accepts "$1=info" ||
-		accepts "$1=none" || accepts "$1=1MiB" || accepts "$1=local" || accepts "$1=/none"
+		accepts "$1=none" || accepts "$1=1MiB" || accepts "$1=local" || accepts "$1=best" ||
+		accepts "$1=/none"
 }
 
 mount_options() {

@@ -148,6 +148,14 @@ static void print_share(const json_t *root, const json_t *export)
 			size_of(share, "used", used), size_of(share, "bytes", bytes));
 }
 
+static void print_protection(const json_t *export)
+{
+	const char *wanted = text_of(export, "protection");
+
+	if (*wanted && strcmp(wanted, "best") != 0)
+		printf("protection of %s: %s\n", text_of(export, "name"), wanted);
+}
+
 static void print_exports(const json_t *root)
 {
 	const json_t *export;
@@ -169,6 +177,7 @@ static void print_exports(const json_t *root)
 	}
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_loss(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_share(root, export);
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_protection(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_sharing(root, export);
 }

@@ -44,6 +44,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(transport), .type = CONF_ENUM, .words = transport_words},
 	{KEY(port), .type = CONF_UINT, .min = 1, .max = 65535},
 	{KEY(key), .type = CONF_STRING, .min = 1, .max = 4095, .check = key_must},
+	{KEY(protection), .type = CONF_ENUM, .words = protection_words},
 	{KEY(connect_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(soft), .type = CONF_BOOL},

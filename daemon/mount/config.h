@@ -13,12 +13,14 @@
 
 #include "common/conf/conf.h"
 #include "common/base/log.h"
+#include "common/transport/protection.h"
 #include "common/transport/transport.h"
 
 #define CLIENT_CONFIG_PATH RMEMFS_SYSCONFDIR "/client.conf"
 
 struct client_config {
-	char *key;                /* path of the file with the mount's keys; NULL: none */
+	char *key; /* path of the file with the mount's keys; NULL: none */
+	enum protection protection;
 	uint64_t port;            /* 0: not given */
 	uint64_t connect_timeout; /* seconds */
 	uint64_t peer_timeout;    /* seconds */

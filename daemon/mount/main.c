@@ -65,6 +65,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 		session->transport = (enum transport_kind)config->transport;
 	session->port = (unsigned)config->port;
 	session->key_file = config->key;
+	session->protection = config->protection;
 	session->read_only = options->read_only;
 	session->sharing = config->share;
 	session->exclusive = !config->share && config->cache == CACHE_EXCLUSIVE;
@@ -272,6 +273,18 @@ static bool may_try_again(const struct daemon *d, int err)
 	       now_ms() < d->fs_options.session.connect_until_ms;
 }
 
+/* The export demands more than verbs protects. */
+static bool takes_tcp_instead(struct daemon *d, int err)
+{
+	struct session_options *session = &d->fs_options.session;
+
+	if (err != -EPROTONOSUPPORT || !session->auto_transport || session->without_verbs)
+		return false;
+	log_notice("%s: transport=auto takes tcp", d->why);
+	session->without_verbs = true;
+	return true;
+}
+
 static int main_start(struct daemon *d, const struct options *options)
 {
 	int err = main_catch_signals(d);
@@ -284,7 +297,7 @@ static int main_start(struct daemon *d, const struct options *options)
 	/* build() runs again, too, if another transport leads to the server now. */
 	d->fs_options.session.connect_until_ms =
 		now_ms() + d->fs_options.session.connect_timeout_ms;
-	while (may_try_again(d, err = build(d, options)))
+	while (takes_tcp_instead(d, err = build(d, options)) || may_try_again(d, err))
 		if (err == -EAGAIN)
 			wait_for_name(d);
 	if (err) {

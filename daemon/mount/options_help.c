@@ -20,6 +20,8 @@ const char options_help[] =
 	"  port=N                  the server's port (7470)\n"
 	"  key=FILE                keys for the server, by their absolute path; without it the\n"
 	"                          mount gets exports that need none\n"
+	"  protection=WHAT         what has to be encrypted: as much as the transport can (best),\n"
+	"                          or all; all takes no verbs, and needs key (best)\n"
 	"  connect_timeout=N       seconds that mounting waits for the server (5)\n"
 	"  peer_timeout=N          seconds of silence before a connection is replaced (5)\n"
 	"  hard                    operations wait for a server that does not answer (default)\n"

@@ -200,6 +200,23 @@ static bool has_closed(int err)
 	return err == -ENOTCONN || err == -EAGAIN;
 }
 
+/* The server's part of the conversation is over, or there was none. However the transport was
+ * chosen, the mount keeps to its word. */
+static void channel_proven(struct remote *r)
+{
+	const struct session *s = r->session;
+	enum channel_protection has = channel_protection(r->ch);
+	char why[SESSION_WHY_BYTES];
+
+	if (protection_allows(s->wanted, has)) {
+		attach_begin(r);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s: protection=%s is demanded, and the connection has '%s'",
+		s->server, protection_name(s->wanted), channel_protection_name(has));
+	proof_failed(r, -EPROTONOSUPPORT, why);
+}
+
 /* The channel is open. */
 static void connect_opened(struct remote *r)
 {
@@ -207,7 +224,7 @@ static void connect_opened(struct remote *r)
 	int err;
 
 	if (!r->session->key_file) {
-		attach_begin(r);
+		channel_proven(r);
 		return;
 	}
 	r->deadline_ms = now_ms() + ANSWER_MS;
@@ -223,7 +240,7 @@ static void auth_answered(struct remote *r, const struct rpc_reply *rep)
 	int ret = prove_key_answered(r, rep, why, sizeof(why));
 
 	if (ret == 1) {
-		attach_begin(r);
+		channel_proven(r);
 	} else if (ret == -EACCES && prove_key_has_more(r)) {
 		/* No failure while the file has other keys. */
 		log_info("%s; the next key of the file is tried", why);

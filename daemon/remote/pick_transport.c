@@ -9,13 +9,42 @@
 #include "common/base/util.h"
 #include "common/transport/kinds.h"
 
+/* Whether a channel of this kind can be what the mount demands. Refused here, before any byte goes
+ * out. */
+static int check_protection(
+	const struct session_options *options, enum transport_kind kind, char *why, size_t whylen)
+{
+	const char *demand = protection_name(options->protection);
+
+	if (options->protection == PROTECTION_BEST || kind == TRANSPORT_SHM)
+		return 0;
+	if (!protection_allows_kind(options->protection, kind)) {
+		snprintf(why, whylen,
+			"protection=%s: %s does not encrypt the bytes of files: mount with "
+			"transport=tcp, or transport=auto",
+			demand, transport_kind_name(kind));
+		return -EINVAL;
+	}
+	if (!options->key_file) {
+		snprintf(why, whylen,
+			"protection=%s: without a key nothing is encrypted over %s: mount with "
+			"key=FILE",
+			demand, transport_kind_name(kind));
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int open_transport(const struct session_options *options,
 	const struct transport_config *config, const struct transport_address *address,
 	struct transport **out, char *why, size_t whylen)
 {
-	int err = transport_open(address, config, (int)options->connect_timeout_ms, out);
+	int err = check_protection(options, address->kind, why, whylen);
 	char text[128];
 
+	if (err)
+		return err;
+	err = transport_open(address, config, (int)options->connect_timeout_ms, out);
 	if (!err)
 		return 0;
 	address_format(address, text, sizeof(text));
@@ -77,6 +106,14 @@ bool pick_transport_may_be_here(
 	       address->kind != TRANSPORT_SHM && address_is_local(address);
 }
 
+/* The connection manager would take any device for a loopback address, but none serves it. */
+static bool may_take_verbs(
+	const struct session_options *options, const struct transport_address *address)
+{
+	return !options->without_verbs && !is_loopback(address) &&
+	       protection_allows_kind(options->protection, TRANSPORT_VERBS);
+}
+
 static int choose_auto(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen)
 {
@@ -88,9 +125,7 @@ static int choose_auto(const struct session_options *options, const struct trans
 	if (pick_transport_may_be_here(options, address) && pick_transport_socket_answers())
 		return open_at(options, config, TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, address, out,
 			why, whylen);
-	/* The connection manager would take any device for a loopback address, but none serves
-	 * it. */
-	if (!is_loopback(address)) {
+	if (may_take_verbs(options, address)) {
 		address->kind = TRANSPORT_VERBS;
 		if (transport_open(address, config, (int)options->connect_timeout_ms, out) == 0)
 			return 0;

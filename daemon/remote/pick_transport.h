@@ -2,7 +2,8 @@
  *
  * A host that begins with '/' is the path of a local server's socket: shm. With transport=auto
  *   1. shm, if the host is this machine, no port was given and the default socket answers;
- *   2. verbs, if an RDMA device has a route to the host;
+ *   2. verbs, if an RDMA device has a route to the host, unless the mount demands that all bytes
+ *      are protected, or without_verbs;
  *   3. tcp.
  *
  * THREADS    Any; blocks for the resolver and for the route, for which connect_timeout_ms at most.
@@ -13,7 +14,8 @@
 
 #include "daemon/remote/session_options.h"
 
-/* Opens the transport. -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host.
+/* Opens the transport. -EINVAL: options that exclude each other, or that demand more protection
+ * than the transport can give. -EHOSTUNREACH: no such host.
  * -EAGAIN: no name server can tell the address at the moment. -ENODEV: transport=verbs without a
  * device that has a route. */
 int pick_transport(const struct session_options *options, const struct transport_config *config,

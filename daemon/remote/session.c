@@ -96,6 +96,7 @@ int session_new(const struct session_options *options, const struct session_even
 	memcpy(s->export_name, options->source.export_name, sizeof(s->export_name));
 	s->chosen = options->auto_transport && options->source.host[0] != '/';
 	s->may_be_here = pick_transport_may_be_here(options, &s->address);
+	s->wanted = options->protection;
 	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
 	atomic_init(&s->read_only, options->read_only);

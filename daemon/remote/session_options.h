@@ -6,15 +6,18 @@
 #include <stdint.h>
 
 #include "common/transport/address.h"
+#include "common/transport/protection.h"
 #include "common/transport/transport.h"
 
 struct session_options {
 	struct source source;
 	char mountpoint[4096];
 	bool auto_transport; /* else transport */
+	bool without_verbs;  /* auto_transport does not take it */
 	enum transport_kind transport;
 	unsigned port;        /* 0: not given */
 	const char *key_file; /* NULL: the mount has no key */
+	enum protection protection;
 	bool read_only;
 	bool exclusive; /* no other client may have the export meanwhile */
 	bool sharing;   /* other clients may write what this mount writes: lease.h */

@@ -41,6 +41,7 @@ struct session {
 
 	/* For AUTH: NULL, or the file of the mount's keys, and what handshakes need. */
 	char *key_file;
+	enum protection wanted; /* of a channel */
 	struct handshake_context *handshakes;
 
 	/* For ATTACH: this client. */

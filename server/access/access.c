@@ -115,15 +115,30 @@ static const struct access_client *find_client(
 	return elsewhere;
 }
 
+/* A config has no insecure client beside a demand, so the peer has a key here. */
+static int decide_channel(const struct question *q, const struct access_client *client)
+{
+	enum protection wanted = q->export->protection;
+
+	if (protection_allows(wanted, q->peer->protection)) {
+		q->out->squash = client->squash;
+		return allow(q, client->name, client->level, client->sessions);
+	}
+	say(q,
+		"export %s has protection = \"%s\", and %s protects %s: mount it with "
+		"transport=tcp, or with transport=auto, which takes tcp then",
+		q->quoted, protection_name(wanted), transport_kind_name(q->peer->kind),
+		q->peer->protection == CHANNEL_MESSAGES ? "messages alone" : "less");
+	return refuse_openly(q, -EPROTONOSUPPORT);
+}
+
 static int decide_level(const struct question *q, const struct access_client *client)
 {
 	const char *key = client->file ? q->key : NULL;
 	bool reads = client->level == ACCESS_READ_ONLY;
 
-	if (q->wish->level <= client->level) {
-		q->out->squash = client->squash;
-		return allow(q, client->name, client->level, client->sessions);
-	}
+	if (q->wish->level <= client->level)
+		return decide_channel(q, client);
 	say(q, "%s%s may only %s export %s%s", key ? "key " : "a client without a key",
 		key ? key : "", reads ? "read" : "ask for the state of", q->quoted,
 		reads ? ": mount it with ro" : "");

@@ -21,8 +21,12 @@
  * not there, one that its key is not for, and one that is not for its address. The text for the log
  * has the reason and the remedy.
  *
+ * A peer that would be let in is refused on a channel which protects less than the export demands
+ * (protection.h). The answer has the remedy.
+ *
  * THREADS    Any that has a reference to the table.
- * ERRORS     0 or -errno: -EACCES; -EROFS: it may read, and wants to write; over shm also -ENOENT.
+ * ERRORS     0 or -errno: -EACCES; -EROFS: it may read, and wants to write; -EPROTONOSUPPORT: on
+ *            another channel; over shm also -ENOENT.
  */
 #ifndef RMEMFS_SERVER_ACCESS_ACCESS_H
 #define RMEMFS_SERVER_ACCESS_ACCESS_H
@@ -35,6 +39,7 @@ struct access_peer {
 	enum transport_kind kind;
 	const struct sockaddr *address;   /* NULL: it has none, as over shm */
 	const struct access_proof *proof; /* NULL: it has proven no key */
+	enum channel_protection protection;
 };
 
 /* A peer's wish. */

@@ -63,6 +63,11 @@ void access_report_print(const struct access_table *table, FILE *to)
 
 		if (!export->n)
 			fprintf(to, "export '%s': nobody over tcp and verbs\n", export->name);
+		else if (export->protection == PROTECTION_ALL)
+			fprintf(to,
+				"export '%s': all bytes are protected, so nobody can mount it over "
+				"verbs\n",
+				export->name);
 		for (size_t j = 0; j < export->n; j++)
 			print_client(table, export, &export->clients[j], to);
 	}
@@ -118,17 +123,18 @@ static void warn_of_clients(const struct access_export *export, bool network)
 	}
 }
 
-static bool has_network(const struct server_config *config)
+static bool listens(const struct server_config *config, enum transport_kind kind)
 {
 	for (size_t i = 0; i < config->listen.n; i++)
-		if (config->addresses[i].kind != TRANSPORT_SHM)
+		if (config->addresses[i].kind == kind)
 			return true;
 	return false;
 }
 
 void access_report_warn(const struct access_table *table, const struct server_config *config)
 {
-	bool network = has_network(config);
+	bool tcp = listens(config, TRANSPORT_TCP);
+	bool network = tcp || listens(config, TRANSPORT_VERBS);
 
 	for (size_t i = 0; i < table->nexports; i++) {
 		const struct access_export *export = &table->exports[i];
@@ -139,6 +145,12 @@ void access_report_warn(const struct access_table *table, const struct server_co
 				export->name,
 				config->exports.lines[i] ? "clients, or say insecure there"
 							 : "--key, or say --insecure");
+		if (export->n && network && !tcp && export->protection == PROTECTION_ALL)
+			log_warning(
+				"export '%s' has protection = \"all\", and the server listens at "
+				"no tcp address: nobody can mount it over verbs. Add tcp:HOST to "
+				"listen, or take protection away",
+				export->name);
 		warn_of_clients(export, network);
 	}
 }

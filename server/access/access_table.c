@@ -182,6 +182,7 @@ static int add_export(
 {
 	int err = 0;
 
+	export->protection = config->protection;
 	export->name = strdup(config->name);
 	export->clients = calloc(config->clients.n + 1, sizeof(*export->clients));
 	if (!export->name || !export->clients)

@@ -50,6 +50,7 @@ struct access_client {
 
 struct access_export {
 	char *name;
+	enum protection protection;
 	struct access_client *clients;
 	size_t n;
 };

@@ -189,7 +189,7 @@ static json_t *describe_locked(const struct server *s, const struct export *expo
 
 /* The part that a mount of the export can find out by itself, too. */
 static json_t *describe_space(
-	const struct server *s, const struct export *export, const struct meta_usage *u)
+	struct server *s, const struct export *export, const struct meta_usage *u)
 {
 	uint64_t used = u->npages - u->free_pages - u->granted_pages - u->dirty_pages;
 	json_t *object;
@@ -201,13 +201,15 @@ static json_t *describe_space(
 		(json_int_t)(u->dirty_pages * PAGE_BYTES), "files", (json_int_t)u->inodes,
 		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
 		"lost_regions", (int)region_loss_count(s->exports, export));
+	json_object_set_new(
+		object, "protection", json_string(protection_name(permit_protection(s, export))));
 	json_object_set_new(object, "metadata",
 		json_pack("{s:I s:I}", "bytes", (json_int_t)u->share_bytes, "used",
 			(json_int_t)u->share_used_bytes));
 	return object;
 }
 
-static json_t *describe_export(const struct server *s, const struct export *export, bool names)
+static json_t *describe_export(struct server *s, const struct export *export, bool names)
 {
 	struct rpc_counters sum = sum_counters(s, export);
 	struct meta_usage u = {0};
@@ -388,7 +390,7 @@ static uint64_t sum_refused(const struct server *s)
 	return n;
 }
 
-static json_t *status_describe(const struct server *s, bool names)
+static json_t *status_describe(struct server *s, bool names)
 {
 	json_t *root = describe_identity(s);
 	json_t *listen = json_array(), *exports = json_array(), *sessions = json_array();
@@ -452,7 +454,7 @@ static bool add_visible(
 /* A peer that may see all of all exports may see the server's own state, too. */
 static json_t *describe_for_client(const struct conn *c)
 {
-	const struct server *s = c->server;
+	struct server *s = c->server;
 	json_t *exports = json_array(), *sessions = json_array();
 	bool all = true;
 

@@ -61,6 +61,7 @@ static const struct conf_key export_keys[] = {
 		.element_bytes = sizeof(struct quota_config)},
 	{EXPORT_KEY(clients), .type = CONF_GROUPS, .keys = config_clients_keys,
 		.element_bytes = sizeof(struct export_client)},
+	{EXPORT_KEY(protection), .type = CONF_ENUM, .words = protection_words},
 	{0},
 };
 
@@ -96,6 +97,7 @@ static const char *const client_names[] = {
 	"transport",
 	"port",
 	"key",
+	"protection",
 	"connect_timeout",
 	"soft",
 	"timeo",
@@ -321,11 +323,28 @@ static int resolve_quotas(struct server_config *config, size_t i, char *why, siz
 	return config_quotas_resolve(&export->quotas, config->path, &export->limits, why, whylen);
 }
 
+/* Without a key nothing is protected. */
+static int check_protection(const struct server_config *config, size_t i, char *why, size_t whylen)
+{
+	const struct export_config *export = server_config_export(config, i);
+
+	for (size_t j = 0; export->protection && j < export->clients.n; j++)
+		if (server_config_client(export, j)->insecure)
+			return refuse_element(config, "clients", export->clients.lines[j], why,
+				whylen,
+				"'%s': is insecure, and export '%s' has protection = \"%s\", "
+				"which needs keys: give it keys, or take one of the two away",
+				server_config_client(export, j)->name, export->name,
+				protection_name(export->protection));
+	return 0;
+}
+
 static int finish_clients(struct server_config *config, size_t i, char *why, size_t whylen)
 {
 	struct export_config *export = (struct export_config *)config->exports.v + i;
+	int err = config_clients_finish(&export->clients, config->path, why, whylen);
 
-	return config_clients_finish(&export->clients, config->path, why, whylen);
+	return err ? err : check_protection(config, i, why, whylen);
 }
 
 static int check_exports(struct server_config *config, char *why, size_t whylen)

@@ -12,6 +12,7 @@
 
 #include "common/conf/conf.h"
 #include "common/base/log.h"
+#include "common/transport/protection.h"
 #include "common/transport/transport.h"
 #include "server/config/config_clients.h"
 #include "server/config/config_quotas.h"
@@ -30,6 +31,7 @@ struct export_config {
 	struct conf_groups quotas;  /* struct quota_config */
 	struct quota_limit *limits; /* [quotas.n]; set by server_config_finish() */
 	struct conf_groups clients; /* struct export_client */
+	enum protection protection; /* over tcp and verbs */
 };
 
 struct server_config {

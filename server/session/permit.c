@@ -17,6 +17,7 @@ static void describe_peer(const struct conn *c, struct permit_peer *p)
 	p->peer = (struct access_peer){
 		.kind = transport_kind_of(c->port->transport),
 		.proof = c->has_proof ? &c->proof : NULL,
+		.protection = channel_protection(c->channel),
 	};
 	if (channel_peer_address(c->channel, &p->address))
 		p->peer.address = (const struct sockaddr *)&p->address;
@@ -55,6 +56,17 @@ enum access_view permit_view(
 	view = access_view(table, &p.peer, export->name, holder);
 	access_table_put(table);
 	return view;
+}
+
+enum protection permit_protection(struct server *s, const struct export *export)
+{
+	struct access_table *table = access_current_get(&s->access);
+	const struct access_export *known =
+		access_table_export(table, export->name, strlen(export->name));
+	enum protection protection = known ? known->protection : PROTECTION_BEST;
+
+	access_table_put(table);
+	return protection;
 }
 
 static bool may_stay(const struct access_table *table, const struct conn *c, char *why, size_t len)

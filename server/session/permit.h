@@ -18,6 +18,9 @@ bool permit_attach(struct client_request *req, struct access_decision *decision)
 enum access_view permit_view(
 	const struct conn *c, const struct export *export, char holder[CLIENT_NAME_MAX + 1]);
 
+/* The export's demand, by the table in force. */
+enum protection permit_protection(struct server *s, const struct export *export);
+
 /* Closes each attached channel that the table in force would not let in any more. Its client
  * connects again, and learns there what it may. Returns how many. */
 unsigned permit_judge(struct server *s);

@@ -54,3 +54,116 @@ warned() {
 	mount_rmem -o suid
 	if [ "$transport" = shm ]; then warned 0; else warned 1; fi
 }
+
+# ---- protection=all ------------------------------------------------------------------------------
+
+# demand WHAT: the export's word, from the next start or reload on.
+demand() {
+	server_conf=$dir/server.conf
+	echo "exports = ( { name = \"default\"; size = \"$export_size\"; protection = \"$1\"; } );" >"$server_conf"
+	keyed_conf >/dev/null
+}
+
+# refused TEXT OPTIONS: the mount fails at once, with one line that has TEXT.
+refused() {
+	run timeout 30 rmemfs -c /dev/null -o "$2" "$(mount_source)" "$mnt" 3>&-
+	echo "$output"
+	[ "$status" -eq 32 ]
+	[[ $(grep -v ' info: the kernel has no TLS for sockets, ' <<<"$output") == *"$1"* ]]
+	if mountpoint -q "$mnt"; then return 1; fi
+}
+
+holds_data() {
+	echo "$1" >"$mnt/file"
+	[ "$(cat "$mnt/file")" = "$1" ]
+}
+
+protections() {
+	status_of '[.sessions[].channels[].protection] | unique | join(" ")'
+}
+
+# bats test_tags=only:tcp
+@test "a mount that demands all gets it over tcp, and needs a key" {
+	mkdir -p "$mnt"
+	start_server
+	refused "protection=all: without a key nothing is encrypted over tcp: mount with key=FILE" \
+		"transport=tcp,port=$port,protection=all"
+	if grep -E "(info|warning): tcp " "$dir/server.log"; then false; fi
+	mount_rmem -o protection=all
+	holds_data all
+	[ "$(protections)" = all ]
+	# Another demand of the export changes nothing here.
+	umount_rmem
+	stop_server
+	demand all
+	start_server
+	[ "$(status_of '.exports[0].protection')" = all ]
+	rmemfsctl status "$socket" | grep -x 'protection of default: all'
+	mount_rmem
+	holds_data both
+	demand best
+	rmemfsctl reload "$socket"
+	[ "$(status_of '.exports[0].protection')" = best ]
+	demand all
+	rmemfsctl reload "$socket"
+	holds_data reloaded
+	[ "$(grep -c "reloaded .*; 0 channels closed" "$dir/server.log")" -eq 2 ]
+}
+
+# bats test_tags=once
+@test "an export that demands all has no insecure client, and is mounted over shm without a key" {
+	transport=shm
+	demand all
+	start_server
+	mount_rmem -o protection=all
+	holds_data local
+	[ "$(protections)" = local ]
+	sed 's/size/clients = ( { name = "any"; insecure = true; } ); size/' "$server_conf" >"$dir/insecure.conf"
+	run rmemfs-server -c "$dir/insecure.conf" --memory-dir "$memory" --check-config 3>&-
+	[ "$status" -ne 0 ]
+	[[ $output == *"insecure.conf:1: clients: 'any': is insecure, and export 'default' has protection = \"all\", which needs keys"* ]]
+}
+
+# bats test_tags=only:verbs
+@test "a mount that demands all takes no verbs, and auto takes tcp without a try" {
+	mkdir -p "$mnt"
+	start_server --listen "tcp:$verbs_address:$port"
+	refused "protection=all: verbs does not encrypt the bytes of files: mount with transport=tcp, or transport=auto" \
+		"transport=verbs,port=$port,key=$key_file,protection=all"
+	mount_options() { echo "port=$port,key=$key_file,protection=all"; }
+	mount_rmem
+	holds_data tcp
+	[ "$(protections)" = all ]
+	if grep -E '(info|warning): .*verbs [0-9.]+:' "$dir/server.log"; then false; fi
+}
+
+# bats test_tags=only:verbs
+@test "an export that demands all refuses verbs, and auto takes tcp then" {
+	mkdir -p "$mnt"
+	demand all
+	start_server --listen "tcp:$verbs_address:$port"
+	refused "export 'default' has protection = \"all\", and verbs protects messages alone: mount it with transport=tcp, or with transport=auto, which takes tcp then" \
+		"transport=verbs,port=$port,key=$key_file"
+	grep "warning: .*verbs .*refused: export 'default' has protection" "$dir/server.log"
+	mount_options() { echo "port=$port,key=$key_file"; }
+	mount_rmem
+	holds_data tcp
+	[ "$(protections)" = all ]
+	grep "notice: .*: transport=auto takes tcp" "$dir/daemon.log"
+}
+
+# bats test_tags=only:verbs
+@test "a reload to all ends connections over verbs, and a reload back lets them in again" {
+	demand best
+	start_server --listen "tcp:$verbs_address:$port"
+	mount_rmem
+	holds_data before
+	demand all
+	rmemfsctl reload "$socket"
+	grep "warning: .*channel of session .* closed: export 'default' has protection = \"all\"" "$dir/server.log"
+	until_true 20 grep -q "refused: .*protection = \"all\"" "$dir/daemon.log"
+	demand best
+	rmemfsctl reload "$socket"
+	[ "$(cat "$mnt/file")" = before ]
+	holds_data after
+}

@@ -101,6 +101,7 @@ static void options_parse__defaults(void **state)
 	assert_string_equal(o.mountpoint_text, "/mnt");
 	assert_false(o.foreground || o.read_only || o.help || o.version);
 	assert_int_equal(o.config.transport, TRANSPORT_AUTO);
+	assert_int_equal(o.config.protection, PROTECTION_BEST);
 	assert_int_equal(o.config.port, 0);
 	assert_int_equal(o.config.connect_timeout, 5);
 	assert_int_equal(o.config.peer_timeout, 5);
@@ -121,7 +122,7 @@ static void options_parse__every_setting(void **state)
 	assert_int_equal(parse("-f -o transport=tcp,port=65535,connect_timeout=60,io_threads=3,"
 			       "buffers=4,merge_pages=1,spin_us=0,log_level=error,allow_other,ro,"
 			       "soft,timeo=3600,peer_timeout=1,cache=exclusive,readahead=128KiB,"
-			       "ack=local,interrupt_wait=3600 "
+			       "ack=local,interrupt_wait=3600,protection=all "
 			       "[fe80::1]:/exp dir",
 				 &o),
 		0);
@@ -132,6 +133,7 @@ static void options_parse__every_setting(void **state)
 	assert_int_equal(o.config.transport, TRANSPORT_TCP);
 	assert_int_equal(o.config.cache, CACHE_EXCLUSIVE);
 	assert_int_equal(o.config.ack, ACK_LOCAL);
+	assert_int_equal(o.config.protection, PROTECTION_ALL);
 	assert_int_equal(o.config.port, 65535);
 	assert_int_equal(o.config.connect_timeout, 60);
 	assert_int_equal(o.config.io_threads, 3);
@@ -470,6 +472,7 @@ static void options_parse__refusals(void **state)
 			"option 'transport=TCP': must be auto, verbs, tcp or shm"},
 		{"-o transport= h:/e /m", "option 'transport=': must be auto, verbs, tcp or shm"},
 		{"-o transport h:/e /m", "option 'transport': needs a value"},
+		{"-o protection=some h:/e /m", "option 'protection=some': must be best or all"},
 		{"-o log_level=loud h:/e /m",
 			"option 'log_level=loud': must be error, warning, notice, info or debug"},
 		{"-o ro=1 h:/e /m", "option 'ro': takes no value"},

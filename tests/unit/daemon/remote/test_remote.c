@@ -191,6 +191,41 @@ static void open__auto_with_a_path_means_shm(void **state)
 	drive_close(&d);
 }
 
+/* Nothing goes out before the mount's demand can be met. */
+static void open__what_the_demand_excludes(void **state)
+{
+	static const struct {
+		enum transport_kind kind;
+		const char *key, *why;
+	} cases[] = {
+		{TRANSPORT_VERBS, "/k",
+			"protection=all: verbs does not encrypt the bytes of files: mount with "
+			"transport=tcp, or transport=auto"},
+		{TRANSPORT_TCP, NULL,
+			"protection=all: without a key nothing is encrypted over tcp: mount with "
+			"key=FILE"},
+	};
+	struct session_options options = options_for(7999, 1);
+	struct drive d;
+
+	options.protection = PROTECTION_ALL;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		options.transport = cases[i].kind;
+		options.key_file = cases[i].key;
+		assert_int_equal(drive_open(&d, &options), -EINVAL);
+		assert_string_equal(d.why, cases[i].why);
+	}
+	options.key_file = NULL;
+	options.auto_transport = true;
+	assert_int_equal(drive_open(&d, &options), -EINVAL);
+	assert_string_equal(d.why, cases[1].why);
+	/* Over shm no byte leaves the machine. */
+	options.port = 0;
+	snprintf(options.source.host, sizeof(options.source.host), "/nowhere/server.sock");
+	assert_int_equal(drive_open(&d, &options), 0);
+	drive_close(&d);
+}
+
 /* ---- RPCs ------------------------------------------------------------------------------------ */
 
 static void rpc__many_at_once(void **state)
@@ -553,6 +588,7 @@ int main(void)
 		cmocka_unit_test(open__shm_is_on_this_machine),
 		cmocka_unit_test(open__auto_with_a_port_means_tcp_on_this_machine),
 		cmocka_unit_test(open__auto_with_a_path_means_shm),
+		cmocka_unit_test(open__what_the_demand_excludes),
 		cmocka_unit_test(rpc__many_at_once),
 		cmocka_unit_test(rpc__executed_once_though_replies_are_lost),
 		cmocka_unit_test(rpc__commit_passes_those_that_wait),

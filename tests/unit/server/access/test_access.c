@@ -299,6 +299,80 @@ static void decide__insecure_client_takes_nothing_from_a_key(void **state)
 	assert_int_equal(decide("10.0.0.2", "backup-1", "open", ACCESS_READ_ONLY), -EACCES);
 }
 
+/* ---- protection ------------------------------------------------------------------------------ */
+
+#define SEALED(wanted)                                                             \
+	"exports = ( { name = \"data\"; size = 4096; protection = \"" wanted "\";" \
+	"clients = ({ name = \"web\"; keys = \"@/web.key\" }) } )"
+
+static int decide_on(const char *text, const char *key, const char *export,
+	enum transport_kind kind, enum channel_protection protection)
+{
+	struct access_table *t = access_table_of(text);
+	struct access_peer peer = peer_at("10.0.0.9", key);
+	struct access_wish wish = wish_for(export, ACCESS_READ_ONLY);
+	int err;
+
+	peer.kind = kind;
+	peer.protection = protection;
+	err = access_decide(t, &peer, &wish, &decision);
+	access_table_put(t);
+	return err;
+}
+
+static void decide__channel_that_protects_too_little(void **state)
+{
+	static const struct {
+		const char *text;
+		enum transport_kind kind;
+		enum channel_protection protection;
+		int err;
+	} cases[] = {
+		{SEALED("best"), TRANSPORT_TCP, CHANNEL_ALL, 0},
+		{SEALED("best"), TRANSPORT_VERBS, CHANNEL_MESSAGES, 0},
+		{SEALED("all"), TRANSPORT_TCP, CHANNEL_ALL, 0},
+		{SEALED("all"), TRANSPORT_VERBS, CHANNEL_MESSAGES, -EPROTONOSUPPORT},
+		{SEALED("all"), TRANSPORT_TCP, CHANNEL_PLAIN, -EPROTONOSUPPORT},
+		{SEALED("all"), TRANSPORT_SHM, CHANNEL_LOCAL, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(decide_on(cases[i].text, "web-1", "data", cases[i].kind,
+					 cases[i].protection),
+			cases[i].err);
+	decide_on(SEALED("all"), "web-1", "data", TRANSPORT_VERBS, CHANNEL_MESSAGES);
+	assert_string_equal(decision.answer,
+		"export 'data' has protection = \"all\", and verbs protects messages alone: mount "
+		"it with transport=tcp, or with transport=auto, which takes tcp then");
+	assert_string_equal(decision.log, decision.answer);
+	assert_string_equal(decision.holder, "");
+}
+
+/* A peer that would not be let in gets the same answer as everywhere. */
+static void decide__demand_is_told_to_nobody_else(void **state)
+{
+	assert_int_equal(
+		decide_on(SEALED("all"), "backup-1", "data", TRANSPORT_VERBS, CHANNEL_MESSAGES),
+		-EACCES);
+	assert_string_equal(answer_about("data"), "key backup-1 has no export  here");
+	assert_int_equal(
+		decide_on(SEALED("all"), NULL, "data", TRANSPORT_VERBS, CHANNEL_PLAIN), -EACCES);
+}
+
+static void still__ends_where_more_is_demanded(void **state)
+{
+	struct access_table *t = access_table_of(SEALED("all"));
+	struct access_peer peer = peer_at("10.0.0.9", "web-1");
+	struct access_wish wish = wish_for("data", ACCESS_READ_ONLY);
+	char reason[256];
+
+	peer.kind = TRANSPORT_VERBS;
+	peer.protection = CHANNEL_MESSAGES;
+	assert_false(access_still(t, &peer, &wish, "web", reason, sizeof(reason)));
+	assert_non_null(strstr(reason, "protection = \"all\""));
+	access_table_put(t);
+}
+
 /* ---- shm ------------------------------------------------------------------------------------- */
 
 static void decide__local(void **state)
@@ -534,6 +608,9 @@ int main(void)
 		cmocka_unit_test(decide__any_bytes_as_a_name),
 		cmocka_unit_test(decide__insecure_client),
 		cmocka_unit_test(decide__insecure_client_takes_nothing_from_a_key),
+		cmocka_unit_test(decide__channel_that_protects_too_little),
+		cmocka_unit_test(decide__demand_is_told_to_nobody_else),
+		cmocka_unit_test(still__ends_where_more_is_demanded),
 		cmocka_unit_test(decide__local),
 		cmocka_unit_test(decide__local_goes_by_local_access_alone),
 		cmocka_unit_test(still__what_is_left_goes_on),

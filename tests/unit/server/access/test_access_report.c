@@ -105,6 +105,54 @@ static void warn__insecure_from_anywhere(void **state)
 	}
 }
 
+/* Only where keys are, and where verbs alone is. */
+static void warn__all_without_tcp(void **state)
+{
+	static const struct {
+		const char *protection, *listen;
+		bool warned;
+	} cases[] = {
+		{"all", "\"verbs:127.0.0.1\"", true},
+		{"best", "\"verbs:127.0.0.1\"", false},
+		{"all", "[ \"verbs:127.0.0.1\", \"tcp:127.0.0.1\" ]", false},
+		{"all", "\"shm:/x\"", false},
+	};
+	char text[512];
+
+	access_add_key("all.key", "all-1", 7);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		snprintf(text, sizeof(text),
+			"exports = ( { name = \"a\"; size = 4096; protection = \"%s\"; clients = ( { "
+			"name = \"w\"; keys = \"@/all.key\" } ) } ); listen = %s",
+			cases[i].protection, cases[i].listen);
+		assert_string_equal(warnings_about(text),
+			cases[i].warned ? "export 'a' has protection = \"all\", and the server "
+					  "listens at no tcp address: nobody can mount it over "
+					  "verbs. Add tcp:HOST to listen, or take protection away\n"
+					: "");
+	}
+}
+
+static void print__demand(void **state)
+{
+	struct access_table *table;
+	char *text = NULL;
+	size_t size;
+	FILE *to;
+
+	access_add_key("demand.key", "demand-1", 8);
+	table = access_table_of("exports = ( { name = \"a\"; size = 4096; protection = \"all\";"
+				"clients = ( { name = \"w\"; keys = \"@/demand.key\" } ) } )");
+	to = open_memstream(&text, &size);
+	assert_non_null(to);
+	access_report_print(table, to);
+	assert_int_equal(fclose(to), 0);
+	assert_non_null(strstr(text, "export 'a': all bytes are protected, so nobody can mount it "
+				     "over verbs\n"));
+	free(text);
+	access_table_put(table);
+}
+
 #define CLIENT(name, file) "{ name = \"" name "\"; keys = \"@/" file "\" }"
 
 static void warn__one_key_in_two_clients_of_an_export(void **state)
@@ -159,6 +207,8 @@ int main(void)
 		cmocka_unit_test(warn__insecure_from_anywhere),
 		cmocka_unit_test(warn__one_key_in_two_clients_of_an_export),
 		cmocka_unit_test(warn__export_without_clients),
+		cmocka_unit_test(warn__all_without_tcp),
+		cmocka_unit_test(print__demand),
 	};
 
 	return cmocka_run_group_tests(tests, access_make_dir, access_remove_dir);

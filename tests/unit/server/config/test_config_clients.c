@@ -57,6 +57,13 @@ static void read__refuses_and_says_where(void **state)
 			":2: clients: each needs keys or insecure = true, and not both"},
 		{EXPORT_FOR("{ name = \"web\"; keys = \"/k\"; insecure = true }"),
 			":2: clients: each needs keys or insecure = true, and not both"},
+		{"exports = ( { name = \"a\"; size = 4096; protection = \"some\" } )",
+			":1: protection: 'some': must be best or all"},
+		{"exports = ( { name = \"a\"; size = 4096; protection = \"all\"; clients = (\n"
+		 "{ name = \"web\"; keys = \"/k\" },\n"
+		 "{ name = \"any\"; insecure = true } ) } )",
+			":3: clients: 'any': is insecure, and export 'a' has protection = \"all\", "
+			"which needs keys: give it keys, or take one of the two away"},
 		{EXPORT_FOR("{ name = \"web\"; keys = \"k\" }"),
 			":2: keys: 'k': must be a path from / on"},
 		{EXPORT_FOR("{ name = \"web\"; keys = \"\" }"), ":2: keys: must not be empty"},
