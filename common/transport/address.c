@@ -287,6 +287,23 @@ bool address_is_local(const struct transport_address *address)
 	return local;
 }
 
+void address_network(const struct sockaddr_storage *address, uint8_t network[ADDRESS_NETWORK_BYTES])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const struct sockaddr_in6 *in6 = (const void *)address;
+	const struct sockaddr_in *in = (const void *)address;
+
+	memset(network, 0, ADDRESS_NETWORK_BYTES);
+	if (address->ss_family == AF_INET) {
+		memcpy(network, mapped, sizeof(mapped));
+		memcpy(network + sizeof(mapped), &in->sin_addr, sizeof(in->sin_addr));
+	} else if (address->ss_family == AF_INET6) {
+		bool whole = IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr);
+
+		memcpy(network, &in6->sin6_addr, whole ? sizeof(in6->sin6_addr) : 8);
+	}
+}
+
 void address_format(const struct transport_address *address, char *buf, size_t len)
 {
 	const struct sockaddr *sa = (const void *)&address->addr;

@@ -34,6 +34,12 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 /* Whether host (a name or an address) is an address of this machine. */
 bool address_is_local(const struct transport_address *address);
 
+/* The network that one peer may have many addresses of: the first 64 bits of an IPv6 address, and a
+ * whole IPv4 address, which is the same mapped into IPv6 or not. Other families: all zeros. */
+enum { ADDRESS_NETWORK_BYTES = 16 };
+void address_network(
+	const struct sockaddr_storage *address, uint8_t network[ADDRESS_NETWORK_BYTES]);
+
 /* "127.0.0.1:7470", "[fe80::1]:7470", "/run/rmemfs/server.sock". */
 void address_format(const struct transport_address *address, char *buf, size_t len);
 

@@ -15,6 +15,7 @@
 #include "server/serve/reload.h"
 #include "server/session/attach.h"
 #include "server/session/lost_memory.h"
+#include "server/session/places.h"
 #include "server/session/auth.h"
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
@@ -128,6 +129,7 @@ int control_tick(struct server *s)
 	int64_t now = now_ms(), next;
 
 	next = sessions_judge(s, now);
+	next = control_sooner(next, places_tick(s, now));
 	next = control_sooner(next, lost_memory_tick(s, now));
 	next = control_sooner(next, auth_tick(s, now));
 	next = control_sooner(next, page_reuse_tick(s, now));

@@ -20,6 +20,7 @@
 #include "server/serve/control.h"
 #include "server/serve/dispatch.h"
 #include "server/session/peers.h"
+#include "server/session/places.h"
 #include "server/serve/ports.h"
 #include "server/serve/reload.h"
 #include "server/recall/recall.h"
@@ -153,6 +154,7 @@ static void init_lists(struct server *s)
 	list_init(&s->peers);
 	list_init(&s->conns);
 	list_init(&s->unattached);
+	list_init(&s->visitors);
 	list_init(&s->turns);
 	list_init(&s->ready);
 	list_init(&s->parked);
@@ -327,7 +329,7 @@ static int poll_some(struct port *port)
 		log_error("%s: the event queue is broken: %s", port->name, errno_text(n));
 	for (int i = 0; i < n; i++) {
 		if (events[i].type == EV_INCOMING)
-			conn_incoming(port, events[i].channel);
+			places_incoming(port, events[i].channel);
 		else
 			conn_event(channel_user(events[i].channel), &events[i]);
 	}
@@ -436,6 +438,7 @@ static int say_goodbye(struct server *s)
 {
 	int64_t until = now_ms() + GOODBYE_MS;
 
+	places_close(s);
 	for (unsigned i = 0; i < s->nports; i++) {
 		listener_delete(s->ports[i].listener);
 		s->ports[i].listener = NULL;

@@ -24,15 +24,29 @@ static_assert(HOLDER_NAME_MAX == (int)CLIENT_NAME_MAX, "a holder is a client's n
 /* A client may come and go as often as it likes, but not fill the log. */
 enum { LOG_MS = 1000, LOG_BURST = 64 };
 
-/* A client that waits can't be told from a stranger, and holds a place for channels that have not
- * attached. So only a part of these places is for clients that wait. */
-static bool too_many_wait(const struct server *s)
+static bool waits_for_a_session(const struct client_request *req)
 {
-	unsigned n = 0;
+	return !req->rpc.attach.session;
+}
 
-	list_for_each (pos, &s->waiting)
+/* Clients that wait hold channels which have not attached, and are tried again at each change. So
+ * only a part of those is for clients that wait, and a smaller one for each holder. The others are
+ * refused, and ask again. Channels that resume a session wait for their own fence alone. */
+static bool too_many_wait(const struct client_request *req)
+{
+	const struct conn *c = req->conn;
+	unsigned n = 0, of_holder = 0;
+
+	list_for_each (pos, &c->server->waiting) {
+		const struct client_request *other = list_entry(pos, struct client_request, link);
+
+		if (!waits_for_a_session(other))
+			continue;
 		n++;
-	return n >= ATTACH_WAITING_MAX;
+		of_holder += strcmp(other->conn->holder, c->holder) == 0;
+	}
+	return n >= ATTACH_WAITING_MAX ||
+	       (conn_is_stranger(c) && of_holder >= ATTACH_WAITING_OF_HOLDER);
 }
 
 static void wait_more(struct client_request *req)
@@ -338,7 +352,7 @@ static bool is_held_off(struct client_request *req, const struct export *export)
 
 	if (now >= over_ms)
 		return false;
-	if (now < req->deadline_ms && !too_many_wait(s))
+	if (now < req->deadline_ms && !too_many_wait(req))
 		wait_more(req);
 	else
 		client_request_refuse(req, -EBUSY,
@@ -368,7 +382,7 @@ static void attach_new(struct client_request *req, struct export *export)
 		return;
 	holder = find_in_the_way(req, export, &n);
 	if (holder) {
-		if (now_ms() >= req->deadline_ms || too_many_wait(s))
+		if (now_ms() >= req->deadline_ms || too_many_wait(req))
 			attach_refuse_busy(req, holder, n);
 		else
 			wait_more(req);

@@ -122,6 +122,7 @@ static void proven(struct conn *c, struct client_request *req)
 	}
 	c->proof = *attempt_proof(c->attempt);
 	c->has_proof = true;
+	c->server->visitors_ms = 0; /* its place is free */
 	forget_attempt(c);
 	if (channel_peer_address(c->channel, &address))
 		auth_budget_give_back(&c->server->auth_budget, &address, now_ms());
@@ -147,6 +148,8 @@ static void step_ended(struct conn *c)
 		rep.auth.tail.data = attempt_flight(c->attempt, &len);
 		rep.auth.tail.len = (uint32_t)len;
 		client_request_answer(req, &rep);
+		c->step_ms = now_ms();
+		c->server->visitors_ms = 0;
 		break;
 	case HANDSHAKE_DONE:
 		proven(c, req);

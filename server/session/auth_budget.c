@@ -2,35 +2,16 @@
  * pays it off (the generic cell rate algorithm, ITU-T I.371). */
 #include "server/session/auth_budget.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 #include "common/base/util.h"
 
 enum { ALL_US = 1000000 / AUTH_BUDGET_ALL, ADDRESS_US = 1000000 / AUTH_BUDGET_ADDRESS };
 
-/* An IPv4 address, mapped or not, is its mapped form; of IPv6 the first 64 bits count. */
-static void network_of(const struct sockaddr_storage *address, uint8_t network[16])
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
-	const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-
-	memset(network, 0, 16);
-	if (address->ss_family == AF_INET) {
-		memcpy(network, mapped, sizeof(mapped));
-		memcpy(network + 12, &in->sin_addr, 4);
-	} else if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-		memcpy(network, &in6->sin6_addr, 16);
-	} else {
-		memcpy(network, &in6->sin6_addr, 8);
-	}
-}
-
-static struct auth_debtor *find(struct auth_budget *b, const uint8_t network[16])
+static struct auth_debtor *find(struct auth_budget *b, const uint8_t network[ADDRESS_NETWORK_BYTES])
 {
 	for (unsigned i = 0; i < AUTH_BUDGET_ADDRESSES; i++)
-		if (b->v[i].paid_us && memcmp(b->v[i].network, network, 16) == 0)
+		if (b->v[i].paid_us && memcmp(b->v[i].network, network, ADDRESS_NETWORK_BYTES) == 0)
 			return &b->v[i];
 	return NULL;
 }
@@ -60,10 +41,10 @@ static struct auth_debtor *cheapest(struct auth_budget *b, int64_t now)
 static struct auth_debtor *debtor_of(
 	struct auth_budget *b, const struct sockaddr_storage *address, int64_t now)
 {
-	uint8_t network[16];
+	uint8_t network[ADDRESS_NETWORK_BYTES];
 	struct auth_debtor *d;
 
-	network_of(address, network);
+	address_network(address, network);
 	d = find(b, network);
 	if (d)
 		return d;

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "common/transport/address.h"
+
 enum {
 	AUTH_BUDGET_BURST = 64,
 	AUTH_BUDGET_ADDRESS = 20, /* a second */
@@ -27,7 +29,7 @@ enum {
 
 /* Times are now_ms(). A debt is paid at that time; one of the past is none. */
 struct auth_debtor {
-	uint8_t network[16];
+	uint8_t network[ADDRESS_NETWORK_BYTES];
 	int64_t paid_us;        /* 0: nobody's */
 	int64_t known_until_ms; /* it was let in; 0: never */
 };

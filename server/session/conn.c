@@ -16,10 +16,6 @@
 #include "server/session/peers.h"
 #include "server/session/turns.h"
 
-/* Peers can provoke these lines. Anybody may connect, but can't fill the log, nor use up the lines
- * of clients that have a session. */
-enum { LOG_MS = 1000, STRANGERS_LOG_BURST = 10, CLIENTS_LOG_BURST = 64 };
-
 /* ---- silence --------------------------------------------------------------------------------- */
 
 uint32_t conn_timeout_ms(const struct conn *c)
@@ -54,7 +50,7 @@ static void close_silent(struct conn *c, int64_t silent_ms)
 	static struct log_ratelimit limit = {.burst = CLIENTS_LOG_BURST};
 	struct client_session *session = c->session;
 
-	if (!session->fell_silent && log_ratelimit_ok(&limit, LOG_MS))
+	if (!session->fell_silent && log_ratelimit_ok(&limit, CONN_LOG_MS))
 		log_warning("%s: %s at export '%s' has been silent for %lld.%lld s: closed",
 			channel_peer(c->channel), session->stored.client, session->export->name,
 			(long long)silent_ms / 1000, (long long)silent_ms % 1000 / 100);
@@ -126,16 +122,20 @@ static void init_requests(struct conn *c)
 	}
 }
 
-static struct conn *conn_new(struct port *port, struct channel *ch)
+static struct conn *conn_new(struct port *port, struct channel *ch, int64_t since_ms)
 {
 	struct conn *c = calloc(1, sizeof(*c));
+	struct sockaddr_storage address;
 
 	if (!c)
 		return NULL;
 	c->server = port->server;
 	c->port = port;
 	c->channel = ch;
-	c->since_ms = now_ms();
+	c->since_ms = since_ms;
+	c->step_ms = now_ms();
+	if (channel_peer_address(ch, &address))
+		address_network(&address, c->network);
 	c->serial = ++c->server->nserials;
 	init_requests(c);
 	list_init(&c->link);
@@ -158,6 +158,7 @@ static void unattached_del(struct conn *c)
 {
 	list_del(&c->link);
 	c->server->nunattached--;
+	c->server->visitors_ms = 0;
 }
 
 /* Its session, if any, goes on without it. */
@@ -178,6 +179,25 @@ bool conn_is_silent(const struct conn *c)
 		if (c->controls[i].msg)
 			return false;
 	return true;
+}
+
+static bool wants_to_attach(const struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		if (c->controls[i].msg && c->controls[i].rpc.op == RPC_ATTACH)
+			return true;
+	return false;
+}
+
+bool conn_owes_step(const struct conn *c)
+{
+	return !c->auth_waits && !(c->attempt && attempt_is_posted(c->attempt)) &&
+	       !wants_to_attach(c);
+}
+
+bool conn_is_timed(const struct conn *c)
+{
+	return conn_is_stranger(c) ? !wants_to_attach(c) : conn_is_silent(c);
 }
 
 bool conn_is_admin(const struct conn *c)
@@ -223,17 +243,15 @@ static bool bound_unattached(struct server *s)
 	return false;
 }
 
-void conn_incoming(struct port *port, struct channel *ch)
+void conn_admit(struct port *port, struct channel *ch, int64_t since_ms)
 {
 	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
 	struct server *s = port->server;
-	struct conn *c = NULL;
+	struct conn *c = bound_unattached(s) ? conn_new(port, ch, since_ms) : NULL;
 	int err;
 
-	if (!s->stopping && bound_unattached(s))
-		c = conn_new(port, ch);
 	if (!c) {
-		if (!s->stopping && log_ratelimit_ok(&limit, LOG_MS))
+		if (log_ratelimit_ok(&limit, CONN_LOG_MS))
 			log_warning("%s: refused: too many channels wait, or memory is short",
 				channel_peer(ch));
 		channel_reject(ch);
@@ -244,7 +262,7 @@ void conn_incoming(struct port *port, struct channel *ch)
 	s->nunattached++;
 	err = channel_accept(ch);
 	if (err) {
-		if (log_ratelimit_ok(&limit, LOG_MS))
+		if (log_ratelimit_ok(&limit, CONN_LOG_MS))
 			log_warning("%s: can't accept: %s", channel_peer(ch), errno_text(err));
 		unattached_del(c);
 		conn_free(c);
@@ -338,7 +356,7 @@ static void tell_closed(const struct conn *c, enum log_level level, const char *
 	static struct log_ratelimit clients = {.burst = CLIENTS_LOG_BURST};
 	struct log_fields fields = fields_of(c, "close", reason);
 
-	if (!log_ratelimit_ok(c->session ? &clients : &strangers, LOG_MS))
+	if (!log_ratelimit_ok(c->session ? &clients : &strangers, CONN_LOG_MS))
 		return;
 	if (c->session)
 		log_event(level, &fields, "%s: channel of session %llu at export '%s' closed: %s",
@@ -494,7 +512,7 @@ void client_request_deny(struct client_request *req, int err, const char *log, c
 	struct rpc_reply rep = {.status = err};
 
 	/* Before the answer: a user whose request was refused finds the reason here, too. */
-	if (log_ratelimit_ok(&limit, LOG_MS))
+	if (log_ratelimit_ok(&limit, CONN_LOG_MS))
 		log_refusal(req, log);
 	snprintf(text, sizeof(text), "%s", answer);
 	printable_clean_string(text);

@@ -11,12 +11,17 @@
 #ifndef RMEMFS_SERVER_SESSION_CONN_H
 #define RMEMFS_SERVER_SESSION_CONN_H
 
+#include "common/transport/address.h"
 #include "server/access/access_table.h"
 #include "server/namespace/kept_values.h"
 #include "server/session/client_request.h"
 #include "server/session/context.h"
 
 struct client_session;
+
+/* Peers can provoke lines of the log. Anybody may connect, but can't fill it, nor use up the lines
+ * of clients that have a session. */
+enum { CONN_LOG_MS = 1000, STRANGERS_LOG_BURST = 10, CLIENTS_LOG_BURST = 64 };
 
 enum conn_state {
 	CONN_OPENING,
@@ -49,7 +54,10 @@ struct conn {
 	int64_t silent_ms; /* how long it was silent, if it is closed for that */
 	bool hung_up;      /* its peer has ended it, as the end of a process does */
 	uint64_t serial;   /* a later connection has a higher one */
-	bool rung;         /* a ring was sent, and no PING has come since */
+	/* Of places.h: the peer's network, and since when its step of the handshake is due. */
+	uint8_t network[ADDRESS_NETWORK_BYTES];
+	int64_t step_ms;
+	bool rung; /* a ring was sent, and no PING has come since */
 	struct client_request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
@@ -58,8 +66,9 @@ struct conn {
 	uint32_t status_len;
 };
 
-/* Answers EV_INCOMING. */
-void conn_incoming(struct port *port, struct channel *ch);
+/* Accepts the channel of an EV_INCOMING, whose hello came at since_ms; or rejects it, if too many
+ * channels have not attached or memory is short. */
+void conn_admit(struct port *port, struct channel *ch, int64_t since_ms);
 /* Every other event of a channel. EV_FENCED ends it. */
 void conn_event(struct conn *c, const struct event *event);
 
@@ -80,6 +89,13 @@ int64_t conn_silence_ms(const struct conn *c, int64_t now);
 
 /* The outstanding request in a slot of the session, with this number; or NULL. */
 struct client_request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq);
+
+/* Unattached: whether the next step to a session is its peer's. Questions for the status are none.
+ */
+bool conn_owes_step(const struct conn *c);
+/* Unattached: whether its time to attach runs now. It does not for an ATTACH that waits, nor, over
+ * shm, for another request. */
+bool conn_is_timed(const struct conn *c);
 
 /* Whether it has nothing outstanding outside slots. An unattached one then asks for nothing. */
 bool conn_is_silent(const struct conn *c);

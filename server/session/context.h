@@ -37,11 +37,12 @@ enum {
 	CHANNEL_SENDS = CHANNEL_REQUESTS + RPC_RINGS,
 	SESSION_CHANNELS = 64, /* of one session at most */
 	EXPORT_SESSIONS = 256, /* of one export at most */
-	UNATTACHED_MAX = 256,  /* channels that have not attached */
+	UNATTACHED_MAX = 256,  /* channels that have not attached; of strangers: places.h */
 	UNATTACHED_MS = 10000, /* the time in which they have to attach */
 	ATTACH_WAIT_MAX_MS = 300000,
-	/* ATTACHes that wait for another owner's session. */
+	/* ATTACHes that wait for another owner's session: in all, and of one holder. */
 	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2,
+	ATTACH_WAITING_OF_HOLDER = 4,
 };
 
 struct client_request;
@@ -131,8 +132,11 @@ struct server {
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
 	unsigned nconns, nunattached;
-	uint64_t nserials; /* the last conn's serial */
-	uint64_t refused;  /* channel_refused() of channels that are gone */
+	struct list visitors; /* channels without an answer to their hello: places.h */
+	unsigned nvisitors;
+	int64_t visitors_ms; /* when they are looked at again; 0: now, since a place became free */
+	uint64_t nserials;   /* the last conn's serial */
+	uint64_t refused;    /* channel_refused() of channels that are gone */
 	struct penalties penalties;
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or

@@ -500,13 +500,12 @@ static void tick_unattached(struct server *s, int64_t now, int64_t *next)
 		struct conn *c = list_entry(pos, struct conn, link);
 		int64_t at = c->since_ms + UNATTACHED_MS;
 
-		if (!conn_is_silent(c))
+		if (!conn_is_timed(c))
 			continue;
-		if (at > now) {
+		if (at > now)
 			client_session_sooner(next, at);
-			return;
-		}
-		conn_breach(c, "it has not attached in time");
+		else
+			conn_breach(c, "it has not attached in time");
 	}
 }
 

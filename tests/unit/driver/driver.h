@@ -21,6 +21,7 @@ int driver_run_leases(void);
 int driver_run_locks(void);
 int driver_run_mutations(void);
 int driver_run_pages(void);
+int driver_run_places(void);
 int driver_run_rings(void);
 int driver_run_sessions(void);
 int driver_run_silence(void);

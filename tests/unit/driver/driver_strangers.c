@@ -119,28 +119,28 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		channel_delete(many[i]);
 }
 
-/* More channels than may be unattached, all without a request: the server closes the oldest. */
+/* More channels than may be unattached, all without a request: the server closes the oldest, or, if
+ * they are strangers, lets them wait. */
 static void connect__many_that_never_attach_keep_nobody_out(void **state)
 {
 	enum { MANY = 300 };
 	static struct channel *many[MANY];
 	struct transport_address address;
-	struct event event;
 
 	server_address(&server, &address);
-	for (unsigned i = 0; i < MANY; i++) {
+	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(channel_connect(stranger.q, &address, &many[i]), 0);
-		do
-			client_event(&stranger, &event);
-		while (event.channel != many[i]);
-		assert_int_equal(event.type, EV_OPEN);
+	for (unsigned opened = 0; opened < (server.kind == TRANSPORT_SHM ? MANY : 16);) {
+		struct event event;
+
+		client_event(&stranger, &event);
+		opened += event.type == EV_OPEN;
 	}
 	client_begin(&client);
 	client_regions(&client);
 	assert_works(&client, "still-here");
-	/* If connecting is slow, they time out before they are too many. */
 	assert_true(server_logged(&server, "too many channels have not attached") ||
-		    server_logged(&server, "it has not attached in time"));
+		    server_logged(&server, "it has proven no key in time, and others wait"));
 	for (unsigned i = 0; i < MANY; i++)
 		channel_delete(many[i]);
 }
@@ -213,7 +213,7 @@ static void status__of_strangers_comes_in_turns(void **state)
  * that wait go away. */
 static void status__many_that_ask_keep_nobody_out(void **state)
 {
-	enum { MANY = 200, WAITING = 30 };
+	enum { MANY = 16, EACH = 4 };
 	static struct channel *many[MANY];
 	struct transport_address address;
 	struct event event;
@@ -230,11 +230,14 @@ static void status__many_that_ask_keep_nobody_out(void **state)
 				channel_recv_done(event.channel, event.data);
 		} while (event.channel != many[n] || event.type != EV_OPEN);
 		stranger.channel = many[n++];
-		client_ask_status(&stranger, 0);
+		for (unsigned i = 0; i < EACH; i++)
+			client_ask_status(&stranger, 0);
 	}
 	stranger.channel = NULL;
-	assert_true(closed);
-	assert_true(n > WAITING);
+	while (!closed) {
+		client_event(&stranger, &event);
+		closed |= event.type == EV_CLOSED;
+	}
 	assert_true(server_logged(&server, "channel closed: too many ask for the status"));
 	client_begin(&client);
 	assert_works(&client, "beside");

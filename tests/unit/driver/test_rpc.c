@@ -37,6 +37,7 @@ static const struct group {
 	{"leases", driver_run_leases},
 	{"holders", driver_run_holders},
 	{"pages", driver_run_pages},
+	{"places", driver_run_places},
 	{"locks", driver_run_locks},
 	{"rings", driver_run_rings},
 	{"strangers", driver_run_strangers},

@@ -199,6 +199,47 @@ static void server__knows_the_peers_address(void **state)
 	peer_expect(&f->peer, PEER_CLOSED);
 }
 
+static struct channel *expect_incoming(struct fixture *f)
+{
+	int memory[NREGIONS];
+
+	for (int i = 0; i < NREGIONS; i++)
+		memory[i] = f->memory[i].fd;
+	peer_start(&f->peer, ROLE_CLIENT, memory, &f->address);
+	return expect_event(f->q, EV_INCOMING, 0).channel;
+}
+
+/* A server may let peers wait for its answer. */
+static void server__answers_later(void **state)
+{
+	struct fixture *f = *state;
+	struct channel *ch = expect_incoming(f);
+
+	expect_silence(f->q, 100);
+	assert_int_equal(channel_accept(ch), 0);
+	expect_event(f->q, EV_OPEN, 0);
+	peer_expect(&f->peer, PEER_OPEN);
+	fence_delete(f, ch);
+	peer_expect(&f->peer, PEER_CLOSED);
+}
+
+static void server__answers_a_peer_that_has_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct channel *ch = expect_incoming(f);
+
+	peer_kill(&f->peer);
+	expect_silence(f->q, 100);
+	if (channel_accept(ch))
+		channel_reject(ch);
+	else
+		fence_delete(f, ch);
+	ch = expect_incoming(f);
+	peer_kill(&f->peer);
+	channel_reject(ch);
+	expect_silence(f->q, 0);
+}
+
 static void server__fences_and_deletes(void **state)
 {
 	struct fixture *f = *state;
@@ -249,6 +290,8 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(disconnect__by_server),
 	CHANNEL_CASE(send__on_a_closed_channel),
 	SERVER_CASE(server__knows_the_peers_address),
+	SERVER_CASE(server__answers_later),
+	SERVER_CASE(server__answers_a_peer_that_has_gone),
 	SERVER_CASE(server__fences_and_deletes),
 	SERVER_CASE(server__deletes_an_open_channel),
 };

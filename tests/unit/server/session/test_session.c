@@ -22,7 +22,8 @@ static int set_up(void **state)
 {
 	struct list *const lists[] = {&server.sessions, &server.peers, &server.unattached,
 		&server.turns, &server.ready, &server.parked, &server.waiting, &server.stalled,
-		&server.strangers.waiting, &server.clients.waiting, &server.auth_waiting};
+		&server.strangers.waiting, &server.clients.waiting, &server.auth_waiting,
+		&server.visitors};
 
 	set_up_sessions(state);
 	meta_allow_reuse(fx.m, 0);
