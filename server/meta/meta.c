@@ -169,6 +169,11 @@ void meta_locks_waited(const struct meta *m, unsigned export_index,
 	lock_waits_each_inode(&m->lock_waits, &m->volumes[export_index], fn, arg);
 }
 
+struct space_grantee meta_granted(const struct meta *m, unsigned export_index, uint64_t session)
+{
+	return space_granted_to(&m->volumes[export_index].space, session);
+}
+
 struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session)
 {
 	return holders_of(&m->volumes[export_index].holders, session);

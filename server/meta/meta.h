@@ -151,6 +151,8 @@ void meta_locks_waited(const struct meta *m, unsigned export_index,
 	void (*fn)(const struct lock_waited *waited, void *arg), void *arg);
 /* A session's counts, as they were last committed. */
 struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session);
+/* Its granted pages; within a batch, as the batch has left them. */
+struct space_grantee meta_granted(const struct meta *m, unsigned export_index, uint64_t session);
 /* Grows with each lease record that goes because its session has ended. */
 uint64_t meta_leases_ended(const struct meta *m);
 

@@ -2,10 +2,16 @@
 #include "server/recall/page_recall.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/session/session.h"
+#include "server/space/space.h"
+
+/* A pause between two ticks counts for at most this share of the lease time. */
+enum { STILL_SHARE = 4 };
 
 int64_t page_recall_give_ms(const struct server *s)
 {
@@ -24,6 +30,80 @@ static void has_none(struct client_session *session)
 	spare->none = true;
 	session->server->reclaim |= spare->asked != 0;
 	spare->asked = 0;
+}
+
+/* ---- pages that are kept ----------------------------------------------------------------------
+ */
+
+static struct space_grantee granted_to(const struct client_session *session)
+{
+	return meta_granted(session->server->meta, session->export->index, session->stored.id);
+}
+
+/* A client puts its granted pages into files or returns them, one after the other. So when as many
+ * have gone as it had, none of these is left. */
+static bool has_given_all(const struct client_session *session)
+{
+	const struct page_recall *spare = &session->spare;
+	struct space_grantee now = granted_to(session);
+
+	return !now.npages || now.left - spare->kept_left >= spare->kept;
+}
+
+/* Whether it still has pages that it had a lease time ago, when others lacked some. */
+static bool keeps_pages(const struct client_session *session)
+{
+	const struct page_recall *spare = &session->spare;
+
+	return spare->kept && !session->ending && !list_empty(&session->conns) &&
+	       now_ms() - spare->kept_ms >= session->server->lease_ms && !has_given_all(session);
+}
+
+/* Others lack pages: from now on it has a lease time for those that it has. */
+static void note_kept(struct client_session *session)
+{
+	struct page_recall *spare = &session->spare;
+	struct space_grantee now = granted_to(session);
+
+	if (spare->kept && !has_given_all(session))
+		return;
+	spare->kept = now.npages;
+	spare->kept_left = now.left;
+	spare->kept_ms = now_ms();
+}
+
+static void note_lack(const struct client_session *asker)
+{
+	list_for_each (pos, &asker->server->sessions) {
+		struct client_session *session = list_entry(pos, struct client_session, link);
+
+		if (session != asker && client_session_writes_beside(session, asker))
+			note_kept(session);
+	}
+}
+
+static void end_keeper(struct client_session *session)
+{
+	const struct penalty_client client = client_session_penalized(session);
+	int64_t now = now_ms();
+
+	log_warning("session %" PRIu64 " of %s at export '%s' is ended: for %lld s it has not "
+		    "given back, nor put into files, %" PRIu64 " pages that others lack",
+		session->stored.id, session->stored.client, session->export->name,
+		(long long)(now - session->spare.kept_ms) / 1000, granted_to(session).npages);
+	penalty_add(&session->server->penalties, &client, session->began_ms, now);
+	client_session_end(session, NULL);
+}
+
+static void end_keepers(const struct client_session *asker)
+{
+	list_for_each_safe (pos, &asker->server->sessions) {
+		struct client_session *session = list_entry(pos, struct client_session, link);
+
+		if (session != asker && client_session_writes_beside(session, asker) &&
+			keeps_pages(session))
+			end_keeper(session);
+	}
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -97,7 +177,9 @@ bool page_recall_may_come(const struct client_request *req)
 	list_for_each (pos, &asker->server->sessions) {
 		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (client_session_writes_beside(session, asker) && awaits(req, session))
+		if (!client_session_writes_beside(session, asker))
+			continue;
+		if (awaits(req, session) || (session != asker && keeps_pages(session)))
 			return true;
 	}
 	return false;
@@ -107,6 +189,8 @@ void page_recall_wait(struct client_request *req)
 {
 	struct client_session *session = req->conn->session;
 
+	note_lack(session);
+	end_keepers(session);
 	if (!req->asked) {
 		if (is_grant(req)) {
 			has_none(session);
@@ -140,6 +224,8 @@ static bool tells_of_none(const struct client_request *req)
 
 void page_recall_executed(const struct client_request *req)
 {
+	if (req->status == -ENOSPC && req->lacks_pages)
+		note_lack(req->conn->session);
 	if (tells_of_none(req))
 		has_none(req->conn->session);
 	else if (!req->status)
@@ -150,12 +236,18 @@ void page_recall_executed(const struct client_request *req)
 
 int64_t page_recall_tick(struct server *s, int64_t now)
 {
-	int64_t next = -1;
+	int64_t next = -1,
+		still_ms = max_i64(0, now - s->pages_ticked_ms - s->lease_ms / STILL_SHARE);
 
+	s->pages_ticked_ms = now;
 	list_for_each (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 		struct page_recall *spare = &session->spare;
 
+		/* While this process was stopped, or writes stand still, it could give nothing. */
+		spare->kept_ms += still_ms;
+		if (session->export->snapshot.freezing)
+			spare->kept_ms = now;
 		if (!spare->asked || spare->late)
 			continue;
 		if (now >= late_ms(session))

@@ -19,6 +19,13 @@
  * wait in a circle. A request is told that there is no page when each session that could have had
  * one has none or is late.
  *
+ * A client's word that it has none is not checked at once: pages that it has written to are granted
+ * until their COMMIT, which comes within a second or so. But from the first time that others lack
+ * pages it has a lease time for all pages that it has then. If it has neither put them into files
+ * nor returned them, and others lack pages again, its session is ended like that of a client which
+ * keeps a lease, and it waits for the next one (penalty.h). So a client that says nothing, or not
+ * the truth, keeps pages from others for a lease time.
+ *
  * THREADS    The metadata thread.
  */
 #ifndef RMEMFS_SERVER_RECALL_PAGE_RECALL_H

@@ -187,11 +187,12 @@ static void log_end(struct recall *r, int64_t now)
 static void end_holder(struct recall *r, int64_t now)
 {
 	struct client_session *session = r->session;
+	const struct penalty_client client = client_session_penalized(session);
 
 	find_path_now(r->at, session->server->meta);
 	log_end(r, now);
 	if (!is_gone(session))
-		penalty_add(&session->server->penalties, session->stored.owner, now);
+		penalty_add(&session->server->penalties, &client, session->began_ms, now);
 	client_session_end(session, NULL);
 }
 

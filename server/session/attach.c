@@ -128,7 +128,8 @@ static void join(struct client_request *req, struct client_session *session)
 	session->squash = c->squash;
 	session->attached |= UINT64_C(1) << a->channel;
 	session->live |= UINT64_C(1) << a->channel;
-	session->heard_ms = now_ms();
+	session->heard_ms = session->spare.kept_ms = now_ms();
+	session->has_proof = c->has_proof;
 	session->restored = session->process_gone = session->fell_silent = false;
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
 		log_begin(session, c, resumed);
@@ -347,18 +348,23 @@ static void take_word(struct client_request *req, const struct export *export)
 static bool is_held_off(struct client_request *req, const struct export *export)
 {
 	struct server *s = req->conn->server;
-	int64_t now = now_ms();
-	int64_t over_ms = penalty_over_ms(&s->penalties, req->rpc.attach.owner);
+	const struct conn *c = req->conn;
+	const struct penalty_client client =
+		penalty_client_of(export->index, c->holder, req->rpc.attach.owner, c->has_proof);
+	int64_t now = now_ms(), over_ms = penalty_over_ms(&s->penalties, &client);
 
+	req->held_ms = 0;
 	if (now >= over_ms)
 		return false;
-	if (now < req->deadline_ms && !too_many_wait(req))
+	if (now < req->deadline_ms && !too_many_wait(req)) {
+		req->held_ms = over_ms;
 		wait_more(req);
-	else
+	} else {
 		client_request_refuse(req, -EBUSY,
-			"this client did not give back in time what others wanted, and its session "
+			"client %s did not give back in time what others wanted, and its session "
 			"was ended: it gets another one at export '%s' in %lld s",
-			export->name, (long long)(over_ms - now + 999) / 1000);
+			c->holder, export->name, (long long)(over_ms - now + 999) / 1000);
+	}
 	return true;
 }
 

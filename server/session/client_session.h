@@ -17,6 +17,10 @@ struct page_recall {
 	bool late;         /* requests do not wait for it any more */
 	bool none;         /* it said that it has none, and nothing of it was executed since */
 	unsigned nlacking; /* its GRANTs that wait for pages */
+	/* Granted pages that it had when others lacked some; 0: none are to be gone. `left` counts
+	 * those that have gone since it began, and was kept_left then. */
+	uint64_t kept, kept_left;
+	int64_t kept_ms;
 };
 
 struct client_session {
@@ -39,6 +43,8 @@ struct client_session {
 	 * since. */
 	uint64_t live;
 	uint64_t serial;    /* of the connection that made it; 0: an earlier run's */
+	int64_t began_ms;   /* in this run of the server */
+	bool has_proof;     /* its client has proven a key, on the channel attached last */
 	uint64_t *last_seq; /* [slots], in this run of the server */
 	int64_t heard_ms;   /* time of the last message, or when a channel was attached */
 	int64_t lost_ms;    /* when it lost its last conn */

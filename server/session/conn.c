@@ -614,7 +614,7 @@ static void receive(struct conn *c, const struct event *event)
 	req->rpc = rpc;
 	req->msg = event->data;
 	req->reply = NULL;
-	req->deadline_ms = 0;
+	req->deadline_ms = req->held_ms = 0;
 	hear(c);
 	if (c->session)
 		turns_add(c->session, req);

@@ -123,9 +123,10 @@ struct server {
 	int64_t judged_ms, judge_ms; /* when silence was judged last, and is to be next */
 	int64_t look_ms;             /* see lost_memory.h */
 	bool stopping;
-	bool reclaim;      /* meta_reclaim has something to do */
-	bool rings_wanted; /* by some session */
-	uint64_t nasks;    /* see page_recall.h */
+	bool reclaim;            /* meta_reclaim has something to do */
+	bool rings_wanted;       /* by some session */
+	uint64_t nasks;          /* see page_recall.h */
+	int64_t pages_ticked_ms; /* the same */
 
 	struct list sessions;   /* struct client_session */
 	struct list peers;      /* see peers.h */

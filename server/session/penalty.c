@@ -1,25 +1,38 @@
 /* penalty.c - see penalty.h. */
 #include "server/session/penalty.h"
 
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/util.h"
 
-static bool is_of(const struct penalty *one, const uint8_t *owner)
+struct penalty_client penalty_client_of(
+	unsigned export_index, const char *holder, const uint8_t owner[OWNER_BYTES], bool has_proof)
 {
-	return one->wait_ms && memcmp(one->owner, owner, OWNER_BYTES) == 0;
+	struct penalty_client client = {.export_index = export_index};
+
+	snprintf(client.holder, sizeof(client.holder), "%s", holder);
+	if (!has_proof)
+		memcpy(client.owner, owner, OWNER_BYTES);
+	return client;
 }
 
-/* The owner's, or the one to replace. */
-static struct penalty *place_of(struct penalties *p, const uint8_t *owner)
+static bool is_of(const struct penalty *one, const struct penalty_client *client)
+{
+	return one->wait_ms && one->client.export_index == client->export_index &&
+	       strcmp(one->client.holder, client->holder) == 0 &&
+	       memcmp(one->client.owner, client->owner, OWNER_BYTES) == 0;
+}
+
+/* The client's, or the one to replace. */
+static struct penalty *place_of(struct penalties *p, const struct penalty_client *client)
 {
 	struct penalty *oldest = &p->v[0];
 
-	for (unsigned i = 0; i < PENALTY_OWNERS; i++) {
+	for (unsigned i = 0; i < PENALTY_CLIENTS; i++) {
 		struct penalty *one = &p->v[i];
 
-		if (is_of(one, owner))
+		if (is_of(one, client))
 			return one;
 		if (oldest->wait_ms && (!one->wait_ms || one->ended_ms < oldest->ended_ms))
 			oldest = one;
@@ -27,20 +40,23 @@ static struct penalty *place_of(struct penalties *p, const uint8_t *owner)
 	return oldest;
 }
 
-void penalty_add(struct penalties *p, const uint8_t owner[OWNER_BYTES], int64_t now)
+void penalty_add(
+	struct penalties *p, const struct penalty_client *client, int64_t began_ms, int64_t now)
 {
-	struct penalty *one = place_of(p, owner);
-	bool again = is_of(one, owner) && now - one->ended_ms < PENALTY_FORGET_MS;
+	struct penalty *one = place_of(p, client);
 
-	memcpy(one->owner, owner, OWNER_BYTES);
-	one->wait_ms = again ? min_i64(2 * one->wait_ms, PENALTY_MAX_MS) : PENALTY_FIRST_MS;
+	if (!is_of(one, client) || now - one->ended_ms >= PENALTY_FORGET_MS)
+		one->wait_ms = PENALTY_FIRST_MS;
+	else if (began_ms >= one->ended_ms)
+		one->wait_ms = min_i64(2 * one->wait_ms, PENALTY_MAX_MS);
+	one->client = *client;
 	one->ended_ms = now;
 }
 
-int64_t penalty_over_ms(const struct penalties *p, const uint8_t owner[OWNER_BYTES])
+int64_t penalty_over_ms(const struct penalties *p, const struct penalty_client *client)
 {
-	for (unsigned i = 0; i < PENALTY_OWNERS; i++)
-		if (is_of(&p->v[i], owner))
+	for (unsigned i = 0; i < PENALTY_CLIENTS; i++)
+		if (is_of(&p->v[i], client))
 			return p->v[i].ended_ms + p->v[i].wait_ms;
 	return INT64_MIN;
 }

@@ -37,7 +37,7 @@ struct client_session *client_session_new(
 	session->server = s;
 	session->export = export;
 	session->stored = *stored;
-	session->heard_ms = session->lost_ms = now_ms();
+	session->began_ms = session->heard_ms = session->lost_ms = now_ms();
 	list_init(&session->conns);
 	list_init(&session->recalls);
 	list_init(&session->turn);
@@ -53,6 +53,12 @@ void client_session_delete(struct client_session *session)
 	list_del(&session->turn);
 	free(session->last_seq);
 	free(session);
+}
+
+struct penalty_client client_session_penalized(const struct client_session *session)
+{
+	return penalty_client_of(session->export->index, session->stored.holder,
+		session->stored.owner, session->has_proof);
 }
 
 struct restoring {
@@ -524,11 +530,10 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 	s->events->retry_attaches(s);
 	list_for_each (pos, &s->waiting) {
 		const struct client_request *req = list_entry(pos, struct client_request, link);
-		int64_t over_ms = penalty_over_ms(&s->penalties, req->rpc.attach.owner);
 
 		client_session_sooner(next, req->deadline_ms);
-		if (over_ms > now)
-			client_session_sooner(next, over_ms);
+		if (req->held_ms > now)
+			client_session_sooner(next, req->held_ms);
 	}
 	list_for_each (pos, &s->sessions) {
 		int64_t at = expires_ms(list_entry(pos, struct client_session, link));

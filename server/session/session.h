@@ -26,6 +26,8 @@ void sessions_delete(struct server *s);
 struct client_session *client_session_new(
 	struct server *s, const struct meta_session *stored, struct export *export);
 void client_session_delete(struct client_session *session);
+/* Its client, for penalty.h. */
+struct penalty_client client_session_penalized(const struct client_session *session);
 struct client_session *client_session_find(struct server *s, uint64_t id);
 
 /* The requests that are outside slots. */

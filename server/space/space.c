@@ -12,14 +12,72 @@
 enum { SESSION_END_RUNS = 2048, SESSION_END_GRANTS = 128 };
 
 struct space_change {
-	struct runmap *map; /* NULL: in_file, and page counts over all regions */
+	struct runmap *map; /* NULL: in_file, and page counts over all regions; or: */
+	uint64_t session;   /* not 0: a grantee's count */
 	uint64_t page;
 	uint32_t npages;
 	bool added;
 };
 
 /* At most, for one change of a state. */
-enum { CHANGES_MAX = 2 };
+enum { CHANGES_MAX = 3 };
+
+/* ---- grantees -------------------------------------------------------------------------------- */
+
+static struct space_grantee *find_grantee(const struct space *sp, uint64_t session)
+{
+	for (size_t i = 0; i < sp->ngrantees; i++)
+		if (sp->grantees[i].session == session)
+			return &sp->grantees[i];
+	return NULL;
+}
+
+struct space_grantee space_granted_to(const struct space *sp, uint64_t session)
+{
+	const struct space_grantee *g = find_grantee(sp, session);
+
+	return g ? *g : (struct space_grantee){0};
+}
+
+/* For one more. */
+static int reserve_grantee(struct space *sp)
+{
+	size_t room = sp->grantees_room ? sp->grantees_room * 2 : 16;
+	struct space_grantee *grantees;
+
+	if (sp->ngrantees < sp->grantees_room)
+		return 0;
+	grantees = realloc(sp->grantees, room * sizeof(*grantees));
+	if (!grantees)
+		return store_fail(sp->store, -ENOMEM);
+	sp->grantees = grantees;
+	sp->grantees_room = room;
+	return 0;
+}
+
+/* A new one has room, which was reserved; so has one that comes back as a batch is aborted. */
+static void count_granted(struct space *sp, const struct space_change *c, bool add)
+{
+	struct space_grantee *g = find_grantee(sp, c->session);
+	uint64_t n = c->npages;
+
+	if (!g) {
+		g = &sp->grantees[sp->ngrantees++];
+		*g = (struct space_grantee){.session = c->session};
+	}
+	g->npages += add ? n : -n;
+	if (!c->added)
+		g->left += add ? -n : n;
+}
+
+/* Its session has ended, and has nothing left. */
+static void forget_grantee(struct space *sp, uint64_t session)
+{
+	struct space_grantee *g = find_grantee(sp, session);
+
+	if (g && !g->npages)
+		*g = sp->grantees[--sp->ngrantees];
+}
 
 /* ---- the maps in memory ---------------------------------------------------------------------- */
 
@@ -28,6 +86,8 @@ static int reserve_change(struct space *sp)
 	size_t room = sp->changes_room ? sp->changes_room * 2 : 1024;
 	struct space_change *changes;
 
+	if (reserve_grantee(sp))
+		return -ENOMEM;
 	if (sp->nchanges + CHANGES_MAX <= sp->changes_room)
 		return 0;
 	changes = realloc(sp->changes, room * sizeof(*changes));
@@ -40,7 +100,9 @@ static int reserve_change(struct space *sp)
 
 static void space_apply(struct space *sp, const struct space_change *c, bool add)
 {
-	if (!c->map)
+	if (c->session)
+		count_granted(sp, c, add);
+	else if (!c->map)
 		bits_assign(sp->in_file, c->page, c->npages, add);
 	else if (add)
 		runmap_add(c->map, (uint32_t)c->page, c->npages);
@@ -58,14 +120,14 @@ static void space_make_change(struct space *sp, struct space_change c)
 
 static void change_map(struct space *sp, struct runmap *map, struct page_run run, bool add)
 {
-	space_make_change(sp, (struct space_change){map, run.page, run.npages, add});
+	space_make_change(sp, (struct space_change){map, 0, run.page, run.npages, add});
 }
 
 static void change_in_file(struct space *sp, struct page_run run, bool add)
 {
 	uint64_t first = run.region * sp->region_pages + run.page;
 
-	space_make_change(sp, (struct space_change){NULL, first, run.npages, add});
+	space_make_change(sp, (struct space_change){NULL, 0, first, run.npages, add});
 }
 
 void space_begin(struct space *sp)
@@ -106,6 +168,13 @@ static uint64_t *count_of(struct space *sp, enum page_state state)
 
 static int load_run(struct space *sp, const struct space_run *r)
 {
+	if (r->state == PAGE_GRANTED && reserve_grantee(sp))
+		return -ENOMEM;
+	if (r->state == PAGE_GRANTED)
+		count_granted(sp,
+			&(struct space_change){
+				.session = r->session, .npages = r->npages, .added = true},
+			true);
 	*count_of(sp, r->state) += r->npages;
 	bits_assign(sp->in_file, r->region * sp->region_pages + r->page, r->npages, false);
 	if (r->state == PAGE_FREE)
@@ -201,6 +270,8 @@ void space_close(struct space *sp)
 	free(sp->dirty);
 	free(steal_ptr(&sp->in_file));
 	free(sp->changes);
+	free(steal_ptr(&sp->grantees));
+	sp->ngrantees = sp->grantees_room = 0;
 	sp->free = sp->dirty = NULL;
 	sp->changes = NULL;
 }
@@ -212,22 +283,33 @@ static struct space_run as_run(struct page_run run, enum page_state state, uint6
 	return (struct space_run){run.region, run.page, run.npages, state, session};
 }
 
+/* The caller has reserved room for the note of granted pages. */
+static void change_granted(struct space *sp, const struct space_run *r, bool add)
+{
+	if (r->state == PAGE_GRANTED)
+		space_make_change(sp, (struct space_change){NULL, r->session, 0, r->npages, add});
+}
+
 static int space_leave(struct space *sp, struct space_run r)
 {
 	int err = space_run_cut(sp, &r);
 
-	if (!err)
-		*count_of(sp, r.state) -= r.npages;
-	return err;
+	if (err)
+		return err;
+	*count_of(sp, r.state) -= r.npages;
+	change_granted(sp, &r, false);
+	return 0;
 }
 
 static int space_enter(struct space *sp, struct space_run r)
 {
 	int err = space_run_add(sp, &r);
 
-	if (!err)
-		*count_of(sp, r.state) += r.npages;
-	return err;
+	if (err)
+		return err;
+	*count_of(sp, r.state) += r.npages;
+	change_granted(sp, &r, true);
+	return 0;
 }
 
 static int make_dirty(struct space *sp, struct page_run run)
@@ -351,8 +433,10 @@ int space_release(struct space *sp, struct page_run run)
 
 int space_return(struct space *sp, uint64_t session, struct page_run run)
 {
-	int err = space_leave(sp, as_run(run, PAGE_GRANTED, session));
+	int err = reserve_change(sp);
 
+	if (!err)
+		err = space_leave(sp, as_run(run, PAGE_GRANTED, session));
 	return err ? err : make_dirty(sp, run);
 }
 
@@ -435,6 +519,8 @@ int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bo
 	if (err && err != -ENOENT)
 		return err;
 	*done = err == -ENOENT;
+	if (*done)
+		forget_grantee(sp, session);
 	return 0;
 }
 

@@ -41,6 +41,14 @@ struct space_counts {
 	uint64_t free, granted, dirty;
 };
 
+/* The pages that a session was granted. */
+struct space_grantee {
+	uint64_t session;
+	uint64_t npages; /* that it has now */
+	uint64_t left; /* that it has had, and put into files or returned, in this run of the server
+			*/
+};
+
 /* A change of a map, which is taken back if the batch is aborted. */
 struct space_change;
 
@@ -52,6 +60,9 @@ struct space {
 	struct runmap **free, **dirty; /* [nregions] */
 	uint64_t *in_file;             /* bits, by region * region_pages + page; see bits.h */
 	struct space_counts now, saved;
+	/* Sessions that were granted pages, and have not ended. */
+	struct space_grantee *grantees;
+	size_t ngrantees, grantees_room;
 	bool reuse; /* dirty pages may be scrubbed */
 
 	struct space_change *changes;
@@ -95,6 +106,9 @@ bool space_next_dirty(struct space *sp, uint32_t npages, struct page_run *run);
 /* A run that was taken could not be scrubbed now. */
 int space_still_dirty(struct space *sp, struct page_run run);
 bool space_has_dirty(const struct space *sp);
+
+/* Zeros: the session was granted nothing. */
+struct space_grantee space_granted_to(const struct space *sp, uint64_t session);
 
 /* How many pages are in files. */
 uint64_t space_in_file(const struct space *sp);

@@ -159,6 +159,52 @@ static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
 	end_both();
 }
 
+/* Client 1 says that it has none, and keeps what it has. Client 0 gets that all the same, and the
+ * holder of client 1's key waits for its next session, whatever the owner's name. */
+static void spare__of_one_that_says_it_has_none_and_has(void **state)
+{
+	static const struct rpc_grant_reply nothing;
+	struct rpc_request req = grant_request(true);
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_reply rep;
+
+	begin_with_none_left();
+	ask(0, 1, grant_request(true));
+	return_pages(1, &nothing, until_told(1));
+	client_receive(&clients[0], &rep);
+	assert_int_equal(rep.status, -ENOSPC);
+	while (client_call(&clients[0], 0, &req, &rep)) {
+		assert_int_equal(rep.status, -ENOSPC);
+		assert_true(now_ms() < until);
+		usleep(10000);
+	}
+	assert_true(rep.grant.ngrant);
+	assert_true(server_logged(&server, "pages that others lack"));
+	client_wait_closed(&clients[1]);
+	client_connect(&clients[1]);
+	memcpy(clients[1].owner, "elsewhere", sizeof("elsewhere"));
+	assert_int_equal(client_attach(&clients[1], "default", 0, 0, text), -EBUSY);
+	assert_non_null(strstr(text, "did not give back in time what others wanted"));
+	end_both();
+}
+
+/* It says so, and puts back what it has before its time is over. */
+static void spare__of_one_that_gives_it_later(void **state)
+{
+	struct rpc_grant_reply spare = begin_with_none_left(), nothing = {0};
+	struct rpc_reply rep;
+
+	ask(0, 1, grant_request(true));
+	return_pages(1, &nothing, until_told(1));
+	client_receive(&clients[0], &rep);
+	assert_int_equal(rep.status, -ENOSPC);
+	return_pages(1, &spare, 0);
+	ask(0, 1, grant_request(true));
+	assert_true(expect(0, RPC_GRANT, 1).grant.ngrant);
+	assert_false(server_logged(&server, "pages that others lack"));
+	end_both();
+}
+
 /* Otherwise the other clients would return their pages in vain, and the request would wait for
  * them. */
 static void spare__is_not_asked_for_what_is_no_page(void **state)
@@ -376,6 +422,7 @@ int driver_run_pages(void)
 		SHARERS_TEST(spare__goes_to_who_lacks_it),
 		SHARERS_TEST(spare__is_none_when_all_have_said_so),
 		SHARERS_TEST(spare__of_one_that_says_nothing_is_waited_for_once),
+		SHARERS_TEST(spare__of_one_that_gives_it_later),
 		SHARERS_TEST(spare__is_not_asked_for_what_is_no_page),
 		SHARERS_TEST(spare__of_one_that_is_gone_is_not_for_later),
 		SHARERS_TEST(
@@ -385,5 +432,14 @@ int driver_run_pages(void)
 		SHARERS_TEST(restart__asks_by_other_numbers),
 	};
 
-	return cmocka_run_group_tests_name("pages", tests, NULL, NULL);
+	/* Over shm a session's pages come with the end of its process, and all clients are in this
+	 * one. */
+	static const struct CMUnitTest fenced_tests[] = {
+		SHARERS_TEST(spare__of_one_that_says_it_has_none_and_has),
+	};
+	int failed = cmocka_run_group_tests_name("pages", tests, NULL, NULL);
+
+	if (driver_kind != TRANSPORT_SHM)
+		failed += cmocka_run_group_tests_name("keepers", fenced_tests, NULL, NULL);
+	return failed;
 }

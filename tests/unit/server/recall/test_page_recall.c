@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "server/meta/meta_internal.h"
 #include "server/recall/page_recall.h"
 #include "server/serve/control.h"
 #include "server/session/session.h"
@@ -19,6 +20,9 @@ enum { SESSIONS = 4, REQUESTS = 4, LEASE_MS = 10000 };
 static struct {
 	struct server server;
 	struct export exports[2];
+	struct meta meta;
+	struct volume volumes[2];
+	struct space_grantee granted[SESSIONS]; /* of the first export */
 	struct client_session *sessions[SESSIONS];
 	struct conn conns[SESSIONS];
 	struct client_request requests[REQUESTS];
@@ -32,8 +36,14 @@ static int set_up(void **state)
 	list_init(&fx.server.sessions);
 	fx.server.lease_ms = LEASE_MS;
 	fx.server.events = &control_events;
+	fx.server.meta = &fx.meta;
+	fx.meta.volumes = fx.volumes;
+	fx.volumes[0].space.grantees = fx.granted;
+	fx.volumes[0].space.ngrantees = SESSIONS;
+	fx.exports[1].index = 1;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		stored.id = i + 1;
+		fx.granted[i].session = stored.id;
 		fx.sessions[i] = client_session_new(&fx.server, &stored, &fx.exports[0]);
 		assert_non_null(fx.sessions[i]);
 		fx.sessions[i]->heard_ms -= 10;
@@ -356,6 +366,133 @@ static void wait__is_not_for_who_is_ended(void **state)
 	assert_false(waits(0));
 }
 
+/* ---- pages that are kept --------------------------------------------------------------------- */
+
+/* Time passes. */
+static void pass(int64_t ms)
+{
+	for (unsigned i = 0; i < SESSIONS; i++)
+		fx.sessions[i]->spare.kept_ms -= ms;
+}
+
+/* The session is connected, as far as these tests go. */
+static void comes(unsigned i)
+{
+	list_init(&fx.conns[i].link);
+	list_add_tail(&fx.sessions[i]->conns, &fx.conns[i].link);
+}
+
+static void goes(unsigned i)
+{
+	list_del(&fx.conns[i].link);
+}
+
+static void has_pages(unsigned i, uint64_t npages)
+{
+	fx.granted[i].npages = npages;
+}
+
+static void gives(unsigned i, uint64_t npages)
+{
+	fx.granted[i].npages -= npages;
+	fx.granted[i].left += npages;
+}
+
+/* Session 0 lacks pages while all say that they have none, and is refused. */
+static void is_refused(void)
+{
+	struct client_request *req = request(REQUESTS - 1, 0, RPC_FALLOCATE);
+
+	req->status = -ENOSPC;
+	req->lacks_pages = true;
+	page_recall_executed(req);
+}
+
+static void all_say_none(void)
+{
+	for (unsigned i = 0; i < SESSIONS; i++)
+		fx.sessions[i]->spare.none = true;
+}
+
+/* Whether session 0 would wait now, since one is about to lose its pages. */
+static bool finds_a_keeper(void)
+{
+	return page_recall_may_come(request(0, 0, RPC_FALLOCATE));
+}
+
+static void kept__after_the_time__are_waited_for(void **state)
+{
+	comes(1);
+	has_pages(1, 7);
+	all_say_none();
+	is_refused();
+	assert_false(finds_a_keeper());
+	pass(LEASE_MS - 1000);
+	is_refused(); /* the time goes on */
+	assert_false(finds_a_keeper());
+	pass(1000);
+	assert_true(finds_a_keeper());
+	/* It is gone by itself, or ended already. */
+	goes(1);
+	assert_false(finds_a_keeper());
+}
+
+/* As many as it had have gone, and others came. */
+static void kept__pages_that_go_in_time(void **state)
+{
+	comes(1);
+	has_pages(1, 7);
+	all_say_none();
+	is_refused();
+	gives(1, 4);
+	has_pages(1, 3 + 20);
+	gives(1, 3);
+	pass(LEASE_MS);
+	assert_false(finds_a_keeper());
+	/* The time for those that came begins when others lack pages again. */
+	is_refused();
+	assert_false(finds_a_keeper());
+	gives(1, 19);
+	pass(LEASE_MS);
+	assert_true(finds_a_keeper());
+	gives(1, 1);
+	assert_false(finds_a_keeper());
+	goes(1);
+}
+
+static void kept__none_lacks_them(void **state)
+{
+	comes(1);
+	has_pages(1, 7);
+	all_say_none();
+	pass(LEASE_MS);
+	assert_false(finds_a_keeper());
+	is_refused();
+	assert_false(finds_a_keeper());
+	goes(1);
+}
+
+/* While writes stand still, or this process was stopped, nobody could give back. */
+static void kept__time_that_does_not_count(void **state)
+{
+	int64_t now = now_ms();
+
+	comes(1);
+	has_pages(1, 7);
+	all_say_none();
+	is_refused();
+	fx.server.pages_ticked_ms = now;
+	pass(LEASE_MS);
+	fx.exports[0].snapshot.freezing = true;
+	page_recall_tick(&fx.server, now);
+	fx.exports[0].snapshot.freezing = false;
+	assert_false(finds_a_keeper());
+	pass(LEASE_MS);
+	page_recall_tick(&fx.server, now + LEASE_MS);
+	assert_false(finds_a_keeper());
+	goes(1);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -376,6 +513,10 @@ int main(void)
 		CASE(wait__is_as_short_as_leases_ask_for),
 		CASE(wait__is_not_again_for_who_has_not_been_heard),
 		CASE(wait__is_not_for_who_is_ended),
+		CASE(kept__after_the_time__are_waited_for),
+		CASE(kept__pages_that_go_in_time),
+		CASE(kept__none_lacks_them),
+		CASE(kept__time_that_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
