@@ -1,4 +1,4 @@
-/* hello.c - the first 32 bytes on every channel: magic, version, sizes, status, 4 bytes of zero. */
+/* hello.c - the first 32 bytes on every channel: magic, version, sizes, status, flags. */
 #include "common/transport/transport_ops.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ void transport_hello_encode(const struct transport_hello *hello, uint8_t out[TRA
 	wire_put_u32(&w, hello->nrecv);
 	wire_put_u32(&w, hello->nwork);
 	wire_put_u32(&w, (uint32_t)hello->status);
-	wire_put_u32(&w, 0);
+	wire_put_u32(&w, hello->flags);
 	assert(!w.overflow && wire_out_len(&w) == TRANSPORT_HELLO_BYTES);
 }
 
@@ -36,5 +36,6 @@ int transport_hello_decode(const uint8_t in[TRANSPORT_HELLO_BYTES], struct trans
 	hello->nrecv = wire_get_u32(&r);
 	hello->nwork = wire_get_u32(&r);
 	hello->status = (int32_t)wire_get_u32(&r);
+	hello->flags = wire_get_u32(&r);
 	return 0;
 }

@@ -325,6 +325,12 @@ void channel_reject(struct channel *ch)
 	ch->transport->ops->reject(ch);
 }
 
+void channel_ask_messages_only(struct channel *ch)
+{
+	assert(!ch->server && ch->state == CH_CONNECTING);
+	ch->asks_messages_only = true;
+}
+
 void channel_set_user(struct channel *ch, void *user)
 {
 	ch->user = user;
@@ -369,8 +375,9 @@ enum channel_protection channel_protection(const struct channel *ch)
 {
 	if (!ch->transport->ops->protect)
 		return CHANNEL_LOCAL;
-	return ch->is_protected == (PROTECT_IN | PROTECT_OUT) ? ch->transport->ops->protection
-							      : CHANNEL_PLAIN;
+	if (ch->is_protected != (PROTECT_IN | PROTECT_OUT))
+		return CHANNEL_PLAIN;
+	return ch->messages_only ? CHANNEL_MESSAGES : ch->transport->ops->protection;
 }
 
 bool channel_is_worn(const struct channel *ch)

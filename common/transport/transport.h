@@ -151,14 +151,19 @@ int transport_listen(struct evq *q, const struct transport_address *address, str
 const struct transport_address *listener_address(const struct listener *l);
 void listener_delete(struct listener *l);
 
-/* Answer EV_INCOMING. EV_OPEN or EV_CLOSED follows channel_accept(); a rejected channel is gone.
- */
+/* Answer EV_INCOMING, at once or later. EV_OPEN or EV_CLOSED follows channel_accept(); a rejected
+ * channel is gone. */
 int channel_accept(struct channel *ch);
 void channel_reject(struct channel *ch);
 
 /* Client. Starts to connect; EV_OPEN or EV_CLOSED follows. There is no time limit here: the caller
  * keeps its own and deletes the channel when the time is over. */
 int channel_connect(struct evq *q, const struct transport_address *address, struct channel **out);
+
+/* Client, before the queue is polled again: asks the server that channel_protect() protects
+ * messages alone, where it could do more (tcp). A server of this version does. channel_protection()
+ * tells. */
+void channel_ask_messages_only(struct channel *ch);
 
 /* The caller's own pointer, NULL at first. */
 void channel_set_user(struct channel *ch, void *user);
@@ -249,10 +254,11 @@ enum channel_protection {
 };
 
 /* From here on all that comes in, or goes out, is protected by keys that both sides have; tcp: all
- * bytes; verbs: messages; shm: nothing is to be done. The sides begin at the same point of their
- * conversation, where nothing is on its way. The client sends its last plain message, protects what
- * comes in, and sends nothing more. The server gets that message, protects both directions, and
- * answers. When the answer has come, the client protects what goes out. The keys are copied.
+ * bytes, or messages if the client asked for no more; verbs: messages; shm: nothing is to be done.
+ * The sides begin at the same point of their conversation, where nothing is on its way. The client
+ * sends its last plain message, protects what comes in, and sends nothing more. The server gets
+ * that message, protects both directions, and answers. When the answer has come, the client
+ * protects what goes out. The keys are copied.
  *
  * A message that came plain is never given after its direction was protected. A caller that holds
  * one beside the peer's last, or has its event still to handle, gets -EPROTO.

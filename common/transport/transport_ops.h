@@ -62,6 +62,8 @@ struct channel {
 					   * the implementation, the others by transport.c */
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
 	unsigned is_protected;            /* enum protect_direction: kept by transport.c */
+	bool asks_messages_only;          /* client */
+	bool messages_only;               /* set by the implementation before EV_OPEN */
 	uint32_t held; /* messages that evq_poll gave, and the caller has not given back */
 	/* The hellos as they were sent, by the client and by the server; set before EV_OPEN. */
 	uint8_t hellos[2][CHANNEL_HELLO_BYTES];
@@ -168,7 +170,9 @@ struct transport_hello {
 	uint32_t nrecv;
 	uint32_t nwork;
 	int32_t status; /* of an answer: 0, or -errno if the channel is refused */
+	uint32_t flags; /* others than these are ignored */
 };
+enum { HELLO_MESSAGES_ONLY = 1 };
 enum { TRANSPORT_HELLO_BYTES = CHANNEL_HELLO_BYTES };
 /* Keeps the hello of one side; `server` says of which. */
 void channel_keep_hello(

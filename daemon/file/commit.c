@@ -20,11 +20,6 @@ bool commit_is_clean_locked(const struct inode *inode)
 	return inode->commit.changes == inode->commit.done || inode->returned;
 }
 
-uint32_t commit_sets_locked(const struct inode *inode)
-{
-	return inode->commit.set | inode->commit.telling;
-}
-
 bool commit_is_at_risk_locked(const struct inode *inode)
 {
 	const struct commit *c = &inode->commit;

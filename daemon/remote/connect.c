@@ -157,6 +157,8 @@ static void connect_begin(struct remote *r, int64_t now)
 		schedule_connect(r, now);
 		return;
 	}
+	if (s->wanted == PROTECTION_MESSAGES && !atomic_load(&s->export_wants_more))
+		channel_ask_messages_only(r->ch);
 	r->state = REMOTE_CONNECTING;
 	r->deadline_ms = connect_deadline(s, now);
 }
@@ -208,7 +210,7 @@ static void channel_proven(struct remote *r)
 	enum channel_protection has = channel_protection(r->ch);
 	char why[SESSION_WHY_BYTES];
 
-	if (protection_allows(s->wanted, has)) {
+	if (protection_allows(s->wanted, transport_kind_of(s->transport), has)) {
 		attach_begin(r);
 		return;
 	}
@@ -276,11 +278,30 @@ static void connect_attach_again(struct remote *r)
 	r->deadline_ms = r->attach_ms + ANSWER_MS;
 }
 
+/* The export has no word for a channel that protects messages alone: the next one protects all. */
+static bool takes_more(struct remote *r, const struct rpc_reply *rep)
+{
+	struct session *s = r->session;
+
+	if (rep->status != -EPROTONOSUPPORT || transport_kind_of(s->transport) != TRANSPORT_TCP ||
+		channel_protection(r->ch) != CHANNEL_MESSAGES)
+		return false;
+	if (!atomic_exchange(&s->export_wants_more, true))
+		log_info("%s: the export has not protection = \"messages\": all bytes are "
+			 "protected",
+			s->server);
+	snprintf(r->reason, sizeof(r->reason), "the export wants all bytes protected");
+	r->state = REMOTE_DROPPING;
+	return true;
+}
+
 static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 {
 	struct session *s = r->session;
 	char why[RPC_TEXT_MAX + 1], lingering[LINGERING_BYTES] = "";
 
+	if (takes_more(r, rep))
+		return;
 	if (rep->text.len)
 		printable_copy(why, sizeof(why), rep->text.s, rep->text.len);
 	else

@@ -41,7 +41,8 @@ struct session {
 
 	/* For AUTH: NULL, or the file of the mount's keys, and what handshakes need. */
 	char *key_file;
-	enum protection wanted; /* of a channel */
+	enum protection wanted;        /* of a channel */
+	atomic_bool export_wants_more; /* than PROTECTION_MESSAGES */
 	struct handshake_context *handshakes;
 
 	/* For ATTACH: this client. */

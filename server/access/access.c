@@ -120,15 +120,17 @@ static int decide_channel(const struct question *q, const struct access_client *
 {
 	enum protection wanted = q->export->protection;
 
-	if (protection_allows(wanted, q->peer->protection)) {
+	if (protection_allows(wanted, q->peer->kind, q->peer->protection)) {
 		q->out->squash = client->squash;
 		return allow(q, client->name, client->level, client->sessions);
 	}
-	say(q,
-		"export %s has protection = \"%s\", and %s protects %s: mount it with "
-		"transport=tcp, or with transport=auto, which takes tcp then",
-		q->quoted, protection_name(wanted), transport_kind_name(q->peer->kind),
-		q->peer->protection == CHANNEL_MESSAGES ? "messages alone" : "less");
+	say(q, "export %s has protection = \"%s\", and %s protects %s: mount it with %s", q->quoted,
+		protection_name(wanted),
+		q->peer->kind == TRANSPORT_VERBS ? "verbs" : "this connection",
+		q->peer->protection == CHANNEL_MESSAGES ? "messages alone" : "less",
+		q->peer->kind == TRANSPORT_VERBS
+			? "transport=tcp, or with transport=auto, which takes tcp then"
+			: "protection=best");
 	return refuse_openly(q, -EPROTONOSUPPORT);
 }
 

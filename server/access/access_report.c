@@ -68,6 +68,11 @@ void access_report_print(const struct access_table *table, FILE *to)
 				"export '%s': all bytes are protected, so nobody can mount it over "
 				"verbs\n",
 				export->name);
+		else if (export->protection == PROTECTION_MESSAGES)
+			fprintf(to,
+				"export '%s': over tcp file bytes are plain for a mount with "
+				"protection=messages\n",
+				export->name);
 		for (size_t j = 0; j < export->n; j++)
 			print_client(table, export, &export->clients[j], to);
 	}

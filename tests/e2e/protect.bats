@@ -167,3 +167,37 @@ protections() {
 	[ "$(cat "$mnt/file")" = before ]
 	holds_data after
 }
+
+# ---- protection=messages -------------------------------------------------------------------------
+
+# mount_and_see WISH PROTECTION: a mount with this wish gets this protection, and works.
+mount_and_see() {
+	mount_rmem -o protection="$1"
+	holds_data "$1"
+	[ "$(protections)" = "$2" ]
+	umount_rmem
+}
+
+# bats test_tags=only:tcp
+@test "messages alone are protected over tcp if the export and the mount say so, and else all" {
+	mkdir -p "$mnt"
+	demand messages
+	start_server
+	refused "protection=messages: without a key nothing is encrypted over tcp: mount with key=FILE" \
+		"transport=tcp,port=$port,protection=messages"
+	mount_and_see best all
+	mount_and_see all all
+	mount_and_see messages messages
+	mount_rmem -o protection=messages
+	fio --name=verify --directory="$mnt" --size=8m --rw=randrw --bs=64k --direct=1 --verify=crc32c \
+		--verify_state_save=0 --minimal >"$dir/fio.log"
+	grep ", messages protected, file bytes plain" "$dir/daemon.log"
+	# The connection ends that the export no longer allows, and the mount goes on with more.
+	demand best
+	rmemfsctl reload "$socket"
+	holds_data after
+	[ "$(protections)" = all ]
+	umount_rmem
+	mount_and_see messages all
+	[ "$(grep -c "the export has not protection = \"messages\"" "$dir/daemon.log")" -eq 2 ]
+}

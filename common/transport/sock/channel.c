@@ -41,11 +41,11 @@ void sock_channel_fini(struct sock_channel *ch)
 int sock_channel_buffers(struct sock_channel *ch)
 {
 	const struct transport_config *config = &ch->base.transport->config;
-	int err = sock_pool_init(&ch->send, config->nsend, ch->base.limits.msg_bytes);
+	int err = sock_pool_init(&ch->send, config->nsend, sock_channel_msg_bytes(ch));
 
 	if (err)
 		return err;
-	return sock_pool_init(&ch->recv, config->nrecv, ch->base.limits.msg_bytes);
+	return sock_pool_init(&ch->recv, config->nrecv, sock_channel_msg_bytes(ch));
 }
 
 void sock_channel_watch(struct sock_channel *ch)
@@ -221,6 +221,9 @@ int sock_channel_answer(struct sock_channel *ch)
 		err = sock_channel_settle(ch, &peer);
 	if (err)
 		return err;
+	ch->base.messages_only = peer.flags & HELLO_MESSAGES_ONLY &&
+				 ch->base.transport->ops->protection == CHANNEL_ALL;
+	ours.flags = ch->base.messages_only ? HELLO_MESSAGES_ONLY : 0;
 	ours.msg_bytes = ch->base.limits.msg_bytes;
 	ours.nwork = ch->base.limits.max_works_read;
 	channel_keep_hello(&ch->base, false, ch->hello);
@@ -299,6 +302,7 @@ static int greet_first(struct sock_channel *ch)
 	socklen_t len = sizeof(int);
 	int error, err;
 
+	ours.flags = ch->base.asks_messages_only ? HELLO_MESSAGES_ONLY : 0;
 	if (getsockopt(ch->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		return -errno;
 	if (error)
@@ -339,6 +343,7 @@ int sock_channel_greet(struct sock_channel *ch)
 	if (peer.version != RMEMFS_WIRE_VERSION || peer.msg_bytes > config->msg_bytes ||
 		peer.nwork > config->nwork)
 		return -EPROTO;
+	ch->base.messages_only = ch->base.asks_messages_only && peer.flags & HELLO_MESSAGES_ONLY;
 	ret = sock_channel_settle(ch, &peer);
 	return ret ? ret : 1;
 }

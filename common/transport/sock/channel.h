@@ -55,6 +55,15 @@ int sock_channel_greet(struct sock_channel *ch);
 int sock_channel_answer(struct sock_channel *ch);
 void sock_channel_refuse(struct sock_channel *ch, int status);
 
+/* The room for the seal of a message, where messages alone are protected. */
+enum { SOCK_SEAL_BYTES = 24 };
+
+/* The longest message as it is sent. */
+static inline uint32_t sock_channel_msg_bytes(const struct sock_channel *ch)
+{
+	return ch->base.limits.msg_bytes + (ch->base.messages_only ? SOCK_SEAL_BYTES : 0);
+}
+
 /* Allocates the message buffers; after the settling. */
 int sock_channel_buffers(struct sock_channel *ch);
 

@@ -268,7 +268,7 @@ static int take_message(struct tcp_client *ch, const struct sock_frame *frame)
 {
 	struct sock_msg *msg;
 
-	if (frame->len > ch->sock.base.limits.msg_bytes)
+	if (frame->len > sock_channel_msg_bytes(&ch->sock))
 		return -EPROTO;
 	msg = sock_pool_get(&ch->sock.recv);
 	if (!msg) {
@@ -334,6 +334,19 @@ static bool payload_done(const struct tcp_client *ch)
 	return tcp_in_payload_done(&ch->in) && !ch->pipe.left;
 }
 
+static int take_opened(struct tcp_client *ch, struct sock_msg *msg, struct event *event)
+{
+	int err;
+
+	*event = sock_event_message(&ch->sock, msg);
+	err = tcp_messages_open(&ch->messages, event, ch->sock.base.limits.msg_bytes);
+	if (!err)
+		return 1;
+	sock_pool_put(&ch->sock.recv, msg);
+	tcp_client_fail(ch, err);
+	return 0;
+}
+
 /* Makes an event of what has arrived whole. */
 static int take_arrived(struct tcp_client *ch, struct event *event)
 {
@@ -342,10 +355,8 @@ static int take_arrived(struct tcp_client *ch, struct event *event)
 		*event = end_batch(ch, 0);
 		return 1;
 	}
-	if (ch->message) {
-		*event = sock_event_message(&ch->sock, steal_ptr(&ch->message));
-		return 1;
-	}
+	if (ch->message)
+		return take_opened(ch, steal_ptr(&ch->message), event);
 	return 0;
 }
 
@@ -490,6 +501,16 @@ void tcp_client_disconnect(struct channel *base)
 	queue_piece(ch, &ch->bye);
 }
 
+static int protect_messages(
+	struct tcp_client *ch, unsigned directions, const struct channel_keys *keys)
+{
+	if (directions & PROTECT_OUT && !list_empty(&ch->out.pieces))
+		return -EPROTO;
+	if (directions & PROTECT_IN && (!payload_done(ch) || ch->in.header_got))
+		return -EPROTO;
+	return tcp_messages_begin(&ch->messages, directions, &keys->client, &keys->server);
+}
+
 /* Our memory for READs and messages is undefined when a channel fails, so records may be opened
  * there. */
 int tcp_client_protect(struct tcp_client *ch, unsigned directions, const struct channel_keys *keys)
@@ -498,6 +519,8 @@ int tcp_client_protect(struct tcp_client *ch, unsigned directions, const struct 
 
 	if (ch->sock.phase != SOCK_OPEN)
 		return -ENOTCONN;
+	if (ch->sock.base.messages_only)
+		return protect_messages(ch, directions, keys);
 	if (directions & PROTECT_OUT)
 		err = list_empty(&ch->out.pieces)
 			      ? tcp_seal_out_begin(&ch->seal_out, fd, &keys->client)
@@ -511,7 +534,8 @@ int tcp_client_protect(struct tcp_client *ch, unsigned directions, const struct 
 
 bool tcp_client_worn(const struct tcp_client *ch)
 {
-	return tcp_seal_out_worn(&ch->seal_out) || tcp_seal_in_worn(&ch->seal_in);
+	return tcp_seal_out_worn(&ch->seal_out) || tcp_seal_in_worn(&ch->seal_in) ||
+	       tcp_messages_worn(&ch->messages);
 }
 
 int tcp_client_pipe(const struct channel *base)
@@ -528,5 +552,6 @@ void tcp_client_delete(struct channel *base)
 	tcp_pipe_fini(&ch->pipe);
 	tcp_seal_out_fini(&ch->seal_out);
 	tcp_seal_in_fini(&ch->seal_in);
+	tcp_messages_fini(&ch->messages);
 	free(ch);
 }

@@ -17,6 +17,7 @@
 #include "common/transport/sock/arena.h"
 #include "common/transport/sock/channel.h"
 #include "common/transport/sock/listen.h"
+#include "common/transport/tcp/messages.h"
 #include "common/transport/tcp/pipe.h"
 #include "common/auth/channel_keys.h"
 #include "common/transport/tcp/stream.h"
@@ -71,6 +72,7 @@ struct tcp_client {
 	struct tcp_pipe pipe; /* of the answer arriving, or of the last event */
 	struct tcp_out out;
 	struct tcp_seal_out seal_out;
+	struct tcp_messages messages;
 	bool out_dead; /* the peer takes no more; its own bytes tell why */
 	bool bye_sent; /* or queued */
 	struct sock_piece bye;
@@ -102,12 +104,13 @@ struct tcp_published {
 enum tcp_stage { TCP_HEADER, TCP_RANGES, TCP_DATA, TCP_MESSAGE };
 
 struct tcp_server {
-	struct sock_channel sock; /* its phase and source are the queue thread's */
-	struct tcp_io *io;        /* NULL until it is accepted */
-	bool fencing;             /* used by the queue's thread only */
-	_Atomic bool stopped;     /* the I/O thread shall begin nothing new */
-	struct list drop;         /* in io->drops, under io->lock */
-	bool dropped;             /* the I/O thread has finished; under io->lock */
+	struct sock_channel sock;     /* its phase and source are the queue thread's */
+	struct tcp_io *io;            /* NULL until it is accepted */
+	bool fencing;                 /* used by the queue's thread only */
+	struct tcp_messages messages; /* the same */
+	_Atomic bool stopped;         /* the I/O thread shall begin nothing new */
+	struct list drop;             /* in io->drops, under io->lock */
+	bool dropped;                 /* the I/O thread has finished; under io->lock */
 
 	/* The queue's thread writes an element, then counts it; so the I/O thread may read it. */
 	struct tcp_published *published; /* [config.max_regions] */

@@ -135,7 +135,7 @@ static int take_message(struct tcp_server *ch)
 {
 	struct sock_msg *msg;
 
-	if (ch->request.len > ch->sock.base.limits.msg_bytes)
+	if (ch->request.len > sock_channel_msg_bytes(&ch->sock))
 		return -EPROTO;
 	pthread_mutex_lock(&ch->lock);
 	msg = sock_pool_get(&ch->sock.recv);

@@ -11,14 +11,21 @@
 
 static int take_received(struct tcp_server *ch, struct event *events, int max)
 {
-	int n = 0;
+	int n = 0, err = 0;
 
 	pthread_mutex_lock(&ch->lock);
-	while (n < max && !list_empty(&ch->received)) {
+	while (n < max && !err && !list_empty(&ch->received)) {
 		struct sock_msg *msg = sock_msg_at(list_pop(&ch->received));
 
-		events[n++] = sock_event_message(&ch->sock, msg);
+		events[n] = sock_event_message(&ch->sock, msg);
+		err = tcp_messages_open(&ch->messages, &events[n], ch->sock.base.limits.msg_bytes);
+		if (err)
+			sock_pool_put(&ch->sock.recv, msg);
+		else
+			n++;
 	}
+	if (err)
+		sock_channel_fail(&ch->sock, err);
 	if (n < max && ch->closed)
 		sock_channel_fail(&ch->sock, ch->closed_status);
 	pthread_mutex_unlock(&ch->lock);
@@ -85,6 +92,7 @@ static void server_free(struct tcp_server *ch)
 	free(ch->reply_iov);
 	tcp_seal_out_fini(&ch->seal_out);
 	tcp_seal_in_fini(&ch->seal_in);
+	tcp_messages_fini(&ch->messages);
 	explicit_bzero(&ch->key_in, sizeof(ch->key_in));
 	free(ch);
 }
@@ -263,10 +271,14 @@ int tcp_server_protect(struct tcp_server *ch, unsigned directions, const struct 
 	pthread_mutex_lock(&ch->lock);
 	if (directions & PROTECT_IN && !list_empty(&ch->received))
 		err = -EPROTO;
+	if (!err && directions & PROTECT_OUT && (!list_empty(&ch->out.pieces) || ch->sending))
+		err = -EPROTO;
+	if (!err && ch->sock.base.messages_only) {
+		err = tcp_messages_begin(&ch->messages, directions, &keys->server, &keys->client);
+		directions = 0;
+	}
 	if (!err && directions & PROTECT_OUT)
-		err = list_empty(&ch->out.pieces) && !ch->sending
-			      ? tcp_seal_out_begin(&ch->seal_out, ch->sock.fd, &keys->server)
-			      : -EPROTO;
+		err = tcp_seal_out_begin(&ch->seal_out, ch->sock.fd, &keys->server);
 	if (!err && directions & PROTECT_IN) {
 		ch->key_in = keys->client;
 		ch->protect_in = true;

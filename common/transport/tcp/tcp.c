@@ -100,8 +100,16 @@ static void tcp_send_cancel(struct channel *base, void *buf)
 
 static int tcp_send(struct channel *base, void *buf, uint32_t len, unsigned flags, uint32_t imm)
 {
+	struct tcp_messages *messages =
+		base->server ? &tcp_server_of(base)->messages : &tcp_client_of(base)->messages;
 	struct sock_msg *msg = sock_msg_of(buf);
+	int err = tcp_messages_seal(messages, buf, &len, flags & SEND_IMM ? &imm : NULL);
 
+	if (err) {
+		tcp_send_cancel(base, buf);
+		sock_channel_fail(sock_channel_of(base), err);
+		return err;
+	}
 	sock_message_frame(msg, len, flags, imm);
 	sock_msg_seal(msg, len);
 	if (base->server)

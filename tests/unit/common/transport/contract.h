@@ -32,6 +32,8 @@ extern enum transport_kind contract_kind;
 extern uint32_t contract_msg_bytes;
 /* Channels that setup_channel() makes from now on are protected. */
 extern bool contract_protected;
+/* tcp: they ask that messages alone are protected. */
+extern bool contract_messages_only;
 
 /* ---- the peer process ------------------------------------------------------------------------ */
 

@@ -13,7 +13,7 @@
 
 enum transport_kind contract_kind;
 uint32_t contract_msg_bytes = MSG_BYTES;
-bool contract_protected;
+bool contract_protected, contract_messages_only;
 
 struct transport_config contract_config(void)
 {
@@ -264,6 +264,8 @@ struct channel *connect_channel(struct fixture *f)
 	struct channel *ch;
 
 	assert_int_equal(channel_connect(f->q, &f->address, &ch), 0);
+	if (contract_messages_only)
+		channel_ask_messages_only(ch);
 	assert_ptr_equal(expect_event(f->q, EV_OPEN, 0).channel, ch);
 	return ch;
 }

@@ -35,6 +35,8 @@ static const struct cases *const protected_cases[] = {
 	&pipe_cases,
 	&end_cases,
 };
+/* tcp: once more where messages alone are protected. */
+static const struct cases *const messages_cases[] = {&protect_cases, &protect_network_cases};
 
 static int parse_kind(const char *text)
 {
@@ -58,7 +60,10 @@ static int run_some(const struct cases *const *some, size_t n)
 		if (!(cases->kinds & 1U << contract_kind))
 			continue;
 		snprintf(name, sizeof(name), "%s over %s%s", cases->name,
-			contract_protected ? "protected " : "", transport_kind_name(contract_kind));
+			contract_messages_only ? "messages of "
+			: contract_protected   ? "protected "
+					       : "",
+			transport_kind_name(contract_kind));
 		failed += _cmocka_run_group_tests(name, cases->tests, cases->ntests, NULL, NULL);
 	}
 	return failed;
@@ -71,7 +76,13 @@ static int run_cases(void)
 	if (contract_kind == TRANSPORT_SHM)
 		return failed;
 	contract_protected = true;
-	return failed + run_some(protected_cases, ARRAY_SIZE(protected_cases));
+	failed += run_some(protected_cases, ARRAY_SIZE(protected_cases));
+	if (contract_kind != TRANSPORT_TCP)
+		return failed;
+	contract_messages_only = true;
+	failed += run_some(protected_cases, ARRAY_SIZE(protected_cases));
+	contract_protected = false;
+	return failed + run_some(messages_cases, ARRAY_SIZE(messages_cases));
 }
 
 int main(int argc, char **argv)

@@ -58,7 +58,7 @@ static void read__refuses_and_says_where(void **state)
 		{EXPORT_FOR("{ name = \"web\"; keys = \"/k\"; insecure = true }"),
 			":2: clients: each needs keys or insecure = true, and not both"},
 		{"exports = ( { name = \"a\"; size = 4096; protection = \"some\" } )",
-			":1: protection: 'some': must be best or all"},
+			":1: protection: 'some': must be best, all or messages"},
 		{"exports = ( { name = \"a\"; size = 4096; protection = \"all\"; clients = (\n"
 		 "{ name = \"web\"; keys = \"/k\" },\n"
 		 "{ name = \"any\"; insecure = true } ) } )",
