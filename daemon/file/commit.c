@@ -25,7 +25,7 @@ bool commit_is_at_risk_locked(const struct inode *inode)
 	const struct commit *c = &inode->commit;
 
 	return !commit_is_clean_locked(inode) &&
-	       (c->size_dirty || commit_sets_locked(inode) || inode->map.uncommitted);
+	       (c->size_dirty || commit_sets_locked(c) || inode->map.uncommitted);
 }
 
 bool commit_lacks_data(struct inode *inode)
@@ -360,7 +360,7 @@ bool commit_wait_set(struct request *req, struct inode *inode, int *status,
 	bool known;
 
 	pthread_mutex_lock(&inode->lock);
-	known = !commit_sets_locked(inode);
+	known = !commit_sets_locked(&inode->commit);
 	pthread_mutex_unlock(&inode->lock);
 	*status = 0;
 	return known || commit_wait(req, inode, status, then);

@@ -52,6 +52,12 @@ struct commit {
 	void (*ended)(struct inode *inode, struct io_thread *thread);
 };
 
+/* Of SET_MODE, SET_UID and SET_GID, those that the server has not confirmed. */
+static inline uint32_t commit_sets_locked(const struct commit *c)
+{
+	return c->set | c->telling;
+}
+
 static inline void commit_init(struct commit *c)
 {
 	list_init(&c->waiters);
@@ -62,8 +68,6 @@ static inline void commit_init(struct commit *c)
  * reference where it lists the inode. */
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread);
 bool commit_is_clean_locked(const struct inode *inode);
-/* Of SET_MODE, SET_UID and SET_GID, those that the server has not confirmed. */
-uint32_t commit_sets_locked(const struct inode *inode);
 /* Whether bytes, or a mode or owners that were set, would be lost if the server were told no more.
  * Times alone don't count: the server sets them by itself in part. */
 bool commit_is_at_risk_locked(const struct inode *inode);

@@ -260,7 +260,7 @@ uint64_t inode_epoch(struct fs *fs)
 /* A mode and owners that were set here and are not committed are newer than any reply. */
 static void keep_set_locked(const struct inode *inode, struct attr *attr)
 {
-	uint32_t set = commit_sets_locked(inode);
+	uint32_t set = commit_sets_locked(&inode->commit);
 
 	if (set & SET_MODE)
 		attr->mode = inode->attr.mode;

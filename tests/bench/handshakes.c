@@ -264,7 +264,7 @@ static void getattr(double seconds)
 	struct rpc_request req = {.op = RPC_GETATTR, .seq = 0, .ino = {.ino = ROOT_INO}};
 	int64_t *took = calloc(SAMPLES_MAX, sizeof(*took));
 	int64_t end = now_ms() + (int64_t)(seconds * 1000);
-	unsigned n = 0;
+	unsigned n = 0, half, last;
 
 	if (!took)
 		errx(1, "no memory");
@@ -280,8 +280,10 @@ static void getattr(double seconds)
 		took[n] = clock_ns(CLOCK_MONOTONIC) - began;
 	}
 	qsort(took, n, sizeof(*took), compare);
-	printf("getattr %u p50 %.1f p99 %.1f us\n", n, (double)took[n / 2] / 1000,
-		(double)took[n - n / 100 - 1] / 1000);
+	half = n / 2;
+	last = n - n / 100 - 1;
+	printf("getattr %u p50 %.1f p99 %.1f us\n", n, (double)took[half] / 1000,
+		(double)took[last] / 1000);
 }
 
 static void prove(unsigned rate, double seconds)

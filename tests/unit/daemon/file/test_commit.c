@@ -117,7 +117,7 @@ static void is_at_risk__what_a_close_would_have_told(void **state)
 	c->set = 0;
 	c->telling = SET_UID;
 	assert_true(commit_is_at_risk_locked(inode));
-	assert_int_equal(commit_sets_locked(inode), SET_UID);
+	assert_int_equal(commit_sets_locked(c), SET_UID);
 	c->telling = 0;
 	inode->map.uncommitted = 1;
 	assert_true(commit_is_at_risk_locked(inode));
