@@ -374,7 +374,8 @@ static void still__ends_where_more_is_demanded(void **state)
 
 	peer.kind = TRANSPORT_VERBS;
 	peer.protection = CHANNEL_MESSAGES;
-	assert_false(access_still(t, &peer, &wish, "web", reason, sizeof(reason)));
+	assert_false(access_still(
+		t, &peer, &wish, &(struct access_terms){.holder = "web"}, reason, sizeof(reason)));
 	assert_non_null(strstr(reason, "protection = \"all\""));
 	access_table_put(t);
 }
