@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/list.h"
 #include "common/base/nodump.h"
 #include "common/base/util.h"
+
+enum { AUTHENTICATOR_NICE = 10 };
 
 struct attempt {
 	struct list link; /* authenticator.posted, .done, or alone */
@@ -105,11 +108,18 @@ static struct attempt *next_attempt(struct authenticator *a)
 	return a->stop ? NULL : list_entry(list_pop(&a->posted), struct attempt, link);
 }
 
+/* A client that comes waits rather than those that are there. If it can't be had, all goes on. */
+static void authenticator_stand_back(void)
+{
+	setpriority(PRIO_PROCESS, (id_t)gettid(), AUTHENTICATOR_NICE);
+}
+
 static void *authenticator_main(void *arg)
 {
 	struct authenticator *a = arg;
 	struct attempt *at;
 
+	authenticator_stand_back();
 	pthread_mutex_lock(&a->lock);
 	while ((at = next_attempt(a))) {
 		list_init(&at->link);
