@@ -72,7 +72,7 @@ void nodump_free(void *p)
 enum {
 	CHUNK_BYTES = 256 << 10,
 	CLASS_LEAST = 5, /* 32 bytes, with the header */
-	CLASS_MOST = 15,
+	CLASS_MOST = 12, /* more would be rounded up too far, and kept when it is free */
 	NCLASSES = CLASS_MOST + 1,
 };
 
@@ -101,7 +101,7 @@ static unsigned class_of(size_t bytes)
 	return class;
 }
 
-/* A new chunk begins when the last one is too short, and the rest of that is lost: at most 32 KiB
+/* A new chunk begins when the last one is too short, and the rest of that is lost: at most 4 KiB
  * of 256. */
 static struct block *cut_locked(size_t bytes)
 {

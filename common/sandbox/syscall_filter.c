@@ -110,13 +110,11 @@ static int forbid_names(scmp_filter_ctx filter)
 	return err;
 }
 
-/* The flags of clone3(2) lie in memory, where a filter does not see them. libc uses clone(2) when
- * there is no clone3(2). */
 static int forbid_namespaces(scmp_filter_ctx filter)
 {
 	static const unsigned flags[] = {CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
 		CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP};
-	int err = forbid(filter, ENOSYS, SCMP_SYS(clone3));
+	int err = 0;
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(flags); i++)
 		err = forbid_if(
@@ -176,11 +174,33 @@ static int set_attributes(scmp_filter_ctx filter)
 	return err;
 }
 
-int syscall_filter_enter(bool may_unmount)
+/* The flags of clone3(2) lie in memory, where a filter does not see them. libc asks for it with
+ * each thread, and uses clone(2) when there is none: that is no refusal to be logged, so it has a
+ * filter of its own. */
+static int forbid_clone3(void)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int err;
 
+	if (!filter)
+		return -ENOSYS;
+	err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)
+		err = forbid(filter, ENOSYS, SCMP_SYS(clone3));
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+int syscall_filter_enter(bool may_unmount)
+{
+	int err = forbid_clone3();
+	scmp_filter_ctx filter;
+
+	if (err)
+		return err;
+	filter = seccomp_init(SCMP_ACT_ALLOW);
 	if (!filter)
 		return -ENOSYS;
 	err = set_attributes(filter);

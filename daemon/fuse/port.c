@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/base/nodump.h"
@@ -132,6 +134,7 @@ int fuse_port_mount(const char *source, const char *mountpoint, const char *opti
 		err = -errno;
 		goto err_mounted;
 	}
+	port->mountpoint = mountpoint;
 	port->mounted = true;
 	*out = port;
 	return 0;
@@ -164,12 +167,25 @@ int fuse_port_clone(struct fuse_port *port, int *out)
 	return 0;
 }
 
+/* For root libfuse may run umount(8), which the sandbox forbids: from 3.15 on, and before that
+ * where /etc/mtab is a file. A mount that is disconnected has gone already, and another one may be
+ * there. */
+static void unmount_as_root(struct fuse_port *port)
+{
+	if (!fuse_port_disconnected(port, 0) &&
+		umount2(port->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
+		log_warning("%s: cannot unmount: %s", port->mountpoint, errno_text(-errno));
+}
+
 void fuse_port_unmount(struct fuse_port *port)
 {
 	if (!port->mounted)
 		return;
 	port->mounted = false;
-	fuse_session_unmount(port->session);
+	if (geteuid() == 0)
+		unmount_as_root(port);
+	else
+		fuse_session_unmount(port->session);
 }
 
 bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms)

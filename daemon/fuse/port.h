@@ -34,8 +34,8 @@ struct fs_features {
 	bool writeback;
 };
 
-/* Mounts source on mountpoint (an absolute path). options: comma-separated generic mount options
- * and allow_other, or "". */
+/* Mounts source on mountpoint (an absolute path, which outlives the port). options: comma-separated
+ * generic mount options and allow_other, or "". */
 int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
 	struct fuse_port **out, char *why, size_t whylen);
 

@@ -18,6 +18,7 @@ struct fuse_session;
 struct fuse_port {
 	struct fuse_session *session;
 	int fd; /* of the connection; for INIT, notifications and cloning */
+	const char *mountpoint;
 	bool mounted;
 	bool gone;
 };

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <linux/xattr.h>
 
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
@@ -226,10 +228,19 @@ static int changes_user_xattr(struct check *c)
 	return needs(c, RULES_NODE, ACCESS_WRITE);
 }
 
+/* Before it changes a file's contents or owner the kernel removes capabilities in the caller's
+ * name. */
+static bool drops_capabilities(const struct check *c)
+{
+	return c->req->op == OP_REMOVEXATTR && strcmp(c->req->args.name, XATTR_NAME_CAPS) == 0;
+}
+
 static int changes_xattr(struct check *c)
 {
 	const char *name = c->req->args.name;
 
+	if (drops_capabilities(c))
+		return 0;
 	if (begins_with(name, "user."))
 		return changes_user_xattr(c);
 	if (begins_with(name, "trusted.") || begins_with(name, "security."))

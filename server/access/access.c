@@ -122,6 +122,7 @@ static int decide_channel(const struct question *q, const struct access_client *
 
 	if (protection_allows(wanted, q->peer->kind, q->peer->protection)) {
 		q->out->squash = client->squash;
+		q->out->keyed = client->file;
 		return allow(q, client->name, client->level, client->sessions);
 	}
 	say(q, "export %s has protection = \"%s\", and %s protects %s: mount it with %s", q->quoted,

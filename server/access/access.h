@@ -55,6 +55,7 @@ struct access_decision {
 	enum access_level level;          /* the most that it may, at least the wish */
 	unsigned sessions;                /* of this holder at this export, at a time */
 	struct squash squash;             /* of its users; over shm: none */
+	bool keyed;                       /* by a key; else anybody at its address is the holder */
 	/* Refused: */
 	char log[384], answer[384]; /* for the log, behind the peer's address; for the peer */
 };

@@ -7,11 +7,16 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/recall/page_reuse.h"
 #include "server/session/session.h"
 #include "server/space/space.h"
 
 /* A pause between two ticks counts for at most this share of the lease time. */
-enum { STILL_SHARE = 4 };
+enum {
+	STILL_SHARE = 4,
+	/* Clients tell each second what they have written. */
+	KEPT_LEAST_MS = 4000,
+};
 
 int64_t page_recall_give_ms(const struct server *s)
 {
@@ -56,7 +61,8 @@ static bool keeps_pages(const struct client_session *session)
 	const struct page_recall *spare = &session->spare;
 
 	return spare->kept && !session->ending && !list_empty(&session->conns) &&
-	       now_ms() - spare->kept_ms >= session->server->lease_ms && !has_given_all(session);
+	       now_ms() - spare->kept_ms >= max_i64(session->server->lease_ms, KEPT_LEAST_MS) &&
+	       !has_given_all(session);
 }
 
 /* Others lack pages: from now on it has a lease time for those that it has. */
@@ -244,9 +250,10 @@ int64_t page_recall_tick(struct server *s, int64_t now)
 		struct client_session *session = list_entry(pos, struct client_session, link);
 		struct page_recall *spare = &session->spare;
 
-		/* While this process was stopped, or writes stand still, it could give nothing. */
+		/* While this process was stopped, or writes stand still or wait for pages, it could
+		 * give nothing. */
 		spare->kept_ms += still_ms;
-		if (session->export->snapshot.freezing)
+		if (session->export->snapshot.freezing || page_reuse_is_awaited(session))
 			spare->kept_ms = now;
 		if (!spare->asked || spare->late)
 			continue;

@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "common/rpc/change_time.h"
 #include "common/rpc/wire.h"
 #include "server/record/inode.h"
 #include "server/record/reaper.h"
@@ -191,7 +192,8 @@ static int touch(struct volume *v, uint64_t key, int64_t now)
 
 	if (err)
 		return err == -ESTALE ? store_damaged(v->store, STORE_LEASE, STORE_KEY(key)) : err;
-	inode.attr.mtime = inode.attr.ctime = now;
+	inode.attr.mtime = change_time(inode.attr.mtime, now);
+	inode.attr.ctime = change_time(inode.attr.ctime, now);
 	return inode_save(v, &inode);
 }
 

@@ -29,6 +29,13 @@ static bool waits_for_a_session(const struct client_request *req)
 	return !req->rpc.attach.session;
 }
 
+static bool is_same_export(const struct client_request *a, const struct client_request *b)
+{
+	const struct rpc_str *x = &a->rpc.attach.export_name, *y = &b->rpc.attach.export_name;
+
+	return x->len == y->len && memcmp(x->s, y->s, x->len) == 0;
+}
+
 /* Clients that wait hold channels which have not attached, and are tried again at each change. So
  * only a part of those is for clients that wait, and a smaller one for each holder. The others are
  * refused, and ask again. Channels that resume a session wait for their own fence alone. */
@@ -43,7 +50,8 @@ static bool too_many_wait(const struct client_request *req)
 		if (!waits_for_a_session(other))
 			continue;
 		n++;
-		of_holder += strcmp(other->conn->holder, c->holder) == 0;
+		of_holder +=
+			strcmp(other->conn->holder, c->holder) == 0 && is_same_export(other, req);
 	}
 	return n >= ATTACH_WAITING_MAX ||
 	       (conn_is_stranger(c) && of_holder >= ATTACH_WAITING_OF_HOLDER);
@@ -124,12 +132,16 @@ static void join(struct client_request *req, struct client_session *session)
 		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
+	/* A client that is there all the time has its time to give back pages: see page_recall.c.
+	 */
+	if (list_empty(&session->conns))
+		session->spare.kept_ms = now_ms();
 	conn_attach(c, session, a->channel);
 	session->squash = c->squash;
 	session->attached |= UINT64_C(1) << a->channel;
 	session->live |= UINT64_C(1) << a->channel;
-	session->heard_ms = session->spare.kept_ms = now_ms();
-	session->has_proof = c->has_proof;
+	session->heard_ms = now_ms();
+	session->keyed = c->keyed;
 	session->restored = session->process_gone = session->fell_silent = false;
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
 		log_begin(session, c, resumed);
@@ -350,7 +362,7 @@ static bool is_held_off(struct client_request *req, const struct export *export)
 	struct server *s = req->conn->server;
 	const struct conn *c = req->conn;
 	const struct penalty_client client =
-		penalty_client_of(export->index, c->holder, req->rpc.attach.owner, c->has_proof);
+		penalty_client_of(export->index, c->holder, req->rpc.attach.owner, c->keyed);
 	int64_t now = now_ms(), over_ms = penalty_over_ms(&s->penalties, &client);
 
 	req->held_ms = 0;
@@ -605,6 +617,7 @@ static struct export *permitted_export(struct client_request *req)
 	memcpy(c->holder, decision.holder, sizeof(c->holder));
 	c->holder_sessions = decision.sessions;
 	c->squash = decision.squash;
+	c->keyed = decision.keyed;
 	return client_request_export(req, name);
 }
 

@@ -8,17 +8,26 @@
 
 enum { ALL_US = 1000000 / AUTH_BUDGET_ALL, ADDRESS_US = 1000000 / AUTH_BUDGET_ADDRESS };
 
-static struct auth_debtor *find(struct auth_budget *b, const uint8_t network[ADDRESS_NETWORK_BYTES])
+/* -1: it is not there. */
+static int find(const struct auth_budget *b, const uint8_t network[ADDRESS_NETWORK_BYTES])
 {
-	for (unsigned i = 0; i < AUTH_BUDGET_ADDRESSES; i++)
+	for (int i = 0; i < AUTH_BUDGET_ADDRESSES; i++)
 		if (b->v[i].paid_us && memcmp(b->v[i].network, network, ADDRESS_NETWORK_BYTES) == 0)
-			return &b->v[i];
-	return NULL;
+			return i;
+	return -1;
 }
 
 static bool is_known(const struct auth_debtor *d, int64_t now)
 {
 	return d->known_until_ms > now;
+}
+
+bool auth_budget_knows(
+	const struct auth_budget *b, const uint8_t network[ADDRESS_NETWORK_BYTES], int64_t now)
+{
+	int at = find(b, network);
+
+	return at >= 0 && is_known(&b->v[at], now);
 }
 
 /* Strangers go before those that are known. */
@@ -43,11 +52,12 @@ static struct auth_debtor *debtor_of(
 {
 	uint8_t network[ADDRESS_NETWORK_BYTES];
 	struct auth_debtor *d;
+	int at;
 
 	address_network(address, network);
-	d = find(b, network);
-	if (d)
-		return d;
+	at = find(b, network);
+	if (at >= 0)
+		return &b->v[at];
 	d = cheapest(b, now);
 	*d = (struct auth_debtor){.paid_us = 1};
 	memcpy(d->network, network, sizeof(network));

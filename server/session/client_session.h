@@ -44,7 +44,7 @@ struct client_session {
 	uint64_t live;
 	uint64_t serial;    /* of the connection that made it; 0: an earlier run's */
 	int64_t began_ms;   /* in this run of the server */
-	bool has_proof;     /* its client has proven a key, on the channel attached last */
+	bool keyed;         /* a key let its client in, on the channel attached last */
 	uint64_t *last_seq; /* [slots], in this run of the server */
 	int64_t heard_ms;   /* time of the last message, or when a channel was attached */
 	int64_t lost_ms;    /* when it lost its last conn */

@@ -181,10 +181,10 @@ bool conn_is_silent(const struct conn *c)
 	return true;
 }
 
-static bool wants_to_attach(const struct conn *c)
+static bool waits_for(const struct conn *c, enum rpc_op op)
 {
 	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
-		if (c->controls[i].msg && c->controls[i].rpc.op == RPC_ATTACH)
+		if (c->controls[i].msg && c->controls[i].rpc.op == op)
 			return true;
 	return false;
 }
@@ -192,12 +192,12 @@ static bool wants_to_attach(const struct conn *c)
 bool conn_owes_step(const struct conn *c)
 {
 	return !c->auth_waits && !(c->attempt && attempt_is_posted(c->attempt)) &&
-	       !wants_to_attach(c);
+	       !waits_for(c, RPC_AUTH) && !waits_for(c, RPC_ATTACH);
 }
 
 bool conn_is_timed(const struct conn *c)
 {
-	return conn_is_stranger(c) ? !wants_to_attach(c) : conn_is_silent(c);
+	return conn_is_stranger(c) ? !waits_for(c, RPC_ATTACH) : conn_is_silent(c);
 }
 
 bool conn_is_admin(const struct conn *c)

@@ -42,10 +42,12 @@ struct conn {
 	bool has_proof;                 /* the peer has proven the key of: */
 	struct access_proof proof;
 	/* The configuration's client that it is, since its last ATTACH was permitted; how many
-	 * sessions that may have at the export; and how its users are squashed. */
+	 * sessions that may have at the export; how its users are squashed; and whether a key let
+	 * it in. */
 	char holder[CLIENT_NAME_MAX + 1];
 	unsigned holder_sessions;
 	struct squash squash;
+	bool keyed;
 	enum conn_state state;
 	uint16_t index; /* within the session */
 	int64_t since_ms;

@@ -7,12 +7,12 @@
 #include "common/base/util.h"
 
 struct penalty_client penalty_client_of(
-	unsigned export_index, const char *holder, const uint8_t owner[OWNER_BYTES], bool has_proof)
+	unsigned export_index, const char *holder, const uint8_t owner[OWNER_BYTES], bool keyed)
 {
 	struct penalty_client client = {.export_index = export_index};
 
 	snprintf(client.holder, sizeof(client.holder), "%s", holder);
-	if (!has_proof)
+	if (!keyed)
 		memcpy(client.owner, owner, OWNER_BYTES);
 	return client;
 }

@@ -2,9 +2,9 @@
  * wanted: before such a client's next session begins it waits 1, 2, 4 .. 60 s. Else a client could
  * take files from others for the lease time again and again.
  *
- * A client that has proven a key is its holder at the export: a mount that comes back under another
+ * A client that a key has let in is its holder at the export: a mount that comes back under another
  * owner's name waits as well, and so do the holder's other mounts when they begin. Sessions that
- * are there go on. A client without a key is its owner's name beside that, since everybody at its
+ * are there go on. Another one is its owner's name beside that, since everybody at its
  * addresses is one holder, and one could lock the others out.
  *
  * The wait is from the end of the session on: a client that comes back later does not wait. It
@@ -37,8 +37,8 @@ struct penalty_client {
 	uint8_t owner[OWNER_BYTES]; /* zeros: of any */
 };
 
-struct penalty_client penalty_client_of(unsigned export_index, const char *holder,
-	const uint8_t owner[OWNER_BYTES], bool has_proof);
+struct penalty_client penalty_client_of(
+	unsigned export_index, const char *holder, const uint8_t owner[OWNER_BYTES], bool keyed);
 
 struct penalties {
 	struct penalty {

@@ -137,6 +137,41 @@ static struct visitor *oldest_visitor(const struct server *s)
 	return list_entry(s->visitors.prev, struct visitor, link);
 }
 
+/* The network of more than half of those that wait, if there is one: the majority vote of Boyer and
+ * Moore. Else any network. */
+static const uint8_t *network_of_most(const struct server *s)
+{
+	const uint8_t *network = NULL;
+	unsigned n = 0;
+
+	list_for_each (pos, &s->visitors) {
+		const struct visitor *v = list_entry(pos, struct visitor, link);
+
+		if (!n)
+			network = v->network;
+		n += n && memcmp(v->network, network, sizeof(v->network)) != 0 ? -1U : 1;
+	}
+	return network;
+}
+
+/* The one that has waited longest: of a crowd that is most of those that wait, or of all. */
+static struct visitor *visitor_to_refuse(const struct server *s)
+{
+	const uint8_t *network = network_of_most(s);
+	struct visitor *oldest = NULL;
+	unsigned n = 0;
+
+	list_for_each (pos, &s->visitors) {
+		struct visitor *v = list_entry(pos, struct visitor, link);
+
+		if (memcmp(v->network, network, sizeof(v->network)) != 0)
+			continue;
+		oldest = v;
+		n++;
+	}
+	return n > s->nvisitors / 2 ? oldest : oldest_visitor(s);
+}
+
 static void let_wait(struct port *port, struct channel *ch, const uint8_t *network, int64_t now)
 {
 	struct server *s = port->server;
@@ -153,7 +188,7 @@ static void let_wait(struct port *port, struct channel *ch, const uint8_t *netwo
 	s->nvisitors++;
 	s->visitors_ms = 0;
 	while (s->nvisitors > queue_max())
-		refuse(s, oldest_visitor(s), "too many channels wait");
+		refuse(s, visitor_to_refuse(s), "too many channels wait");
 }
 
 void places_incoming(struct port *port, struct channel *ch)
@@ -184,33 +219,53 @@ static void drop_late(struct server *s, int64_t now)
 		refuse(s, oldest_visitor(s), "no place has become free for it in time");
 }
 
-/* In a crowd most are of one network, which has no place for the next one either. */
-static void let_in(struct server *s, int64_t now)
+/* Whether its network comes before others: a client of it was let in before, or none of it is here.
+ */
+static bool comes_first(const struct server *s, const struct visitor *v, unsigned own, int64_t now)
 {
+	return !own || auth_budget_knows(&s->auth_budget, v->network, now);
+}
+
+/* One look at those that wait, or only at those that come first. A network with as many places as
+ * one that has got none gets none either. In a crowd most are of one network that has all its
+ * places, so only the first of these is tried. */
+static void let_in(struct server *s, bool first, int64_t now)
+{
+	unsigned least = PLACES_OF_ADDRESS;
 	const uint8_t *full = NULL;
 
 	list_for_each_safe (pos, &s->visitors) {
 		struct visitor *v = list_entry(pos, struct visitor, link);
+		unsigned own = count_places(s, v->network);
 		struct port *port = v->port;
 		int64_t since_ms = v->since_ms;
 
-		if (full && memcmp(v->network, full, sizeof(v->network)) == 0)
+		if (first && !comes_first(s, v, own, now))
+			continue;
+		if (own < PLACES_OF_ADDRESS
+				? own >= least
+				: full && memcmp(v->network, full, sizeof(v->network)) == 0)
 			continue;
 		if (make_place(s, v->network, now))
 			conn_admit(port, visitor_end(s, v), since_ms);
-		else if (count_places(s, NULL) < PLACES)
-			full = v->network;
+		else if (own < PLACES_OF_ADDRESS)
+			least = own;
 		else
-			break;
+			full = v->network;
 	}
 }
 
-static int64_t next_look_ms(const struct server *s)
+/* One that is slow already was of no use to those that wait. */
+static int64_t next_look_ms(const struct server *s, int64_t now)
 {
 	int64_t next = oldest_visitor(s)->since_ms + UNATTACHED_MS;
 
-	list_for_each (pos, &s->unattached)
-		next = min_i64(next, over_ms(list_entry(pos, struct conn, link)));
+	list_for_each (pos, &s->unattached) {
+		int64_t over = over_ms(list_entry(pos, struct conn, link));
+
+		if (over > now)
+			next = min_i64(next, over);
+	}
 	return next;
 }
 
@@ -221,11 +276,12 @@ int64_t places_tick(struct server *s, int64_t now)
 	if (now < s->visitors_ms)
 		return s->visitors_ms;
 	drop_late(s, now);
-	let_in(s, now);
+	let_in(s, true, now);
+	let_in(s, false, now);
 	if (list_empty(&s->visitors))
 		return -1;
 	/* A place that becomes free meanwhile resets it: conn.c. */
-	s->visitors_ms = max_i64(next_look_ms(s), now + 1);
+	s->visitors_ms = max_i64(next_look_ms(s, now), now + 1);
 	return s->visitors_ms;
 }
 

@@ -12,8 +12,9 @@
  * A channel that waits costs a descriptor and 3 KiB. Its client has only sent a hello, and notices
  * nothing. So a whole machine that mounts at once is let in without a single refusal. PLACES_QUEUE
  * may wait, but only a part of the process's descriptors; then the one that has waited longest is
- * refused. The newest goes first. Others have waited since before, and a crowd that is silent would
- * keep a client behind it for as long as it likes.
+ * refused, or the one of the network that is more than half of the queue. Networks that a client
+ * was let in from within a day, and those without any place, go first. Of these, and of the others,
+ * the newest does: a crowd that is silent would keep a client behind it for as long as it likes.
  *
  * A client takes its steps at once. While another channel wants its place, a peer has PLACE_MS for
  * each: for its first message, and for its flight of the handshake. Then its channel is closed, the

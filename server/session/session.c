@@ -58,7 +58,7 @@ void client_session_delete(struct client_session *session)
 struct penalty_client client_session_penalized(const struct client_session *session)
 {
 	return penalty_client_of(session->export->index, session->stored.holder,
-		session->stored.owner, session->has_proof);
+		session->stored.owner, session->keyed);
 }
 
 struct restoring {

@@ -321,7 +321,7 @@ seen() {
 	# Each member that one of them may not see.
 	[ "$(seen web 'keys | join(" ")')" = "exports key lease_ms sessions uptime_ms version wire_version" ]
 	[ "$(seen watch 'keys | join(" ")')" = "exports key lease_ms sessions uptime_ms version wire_version" ]
-	[ "$(seen web '.exports[0] | keys | join(" ")')" = "bytes dirty files free granted lost_regions max_inodes metadata name regions used" ]
+	[ "$(seen web '.exports[0] | keys | join(" ")')" = "bytes dirty files free granted lost_regions max_inodes metadata name protection regions used" ]
 	[ "$(seen watch '.exports[0] | keys')" = "$(status_of '.exports[0] | keys')" ]
 	[ "$(seen all keys)" = "$(status_of keys)" ]
 	# The tables.
@@ -510,6 +510,7 @@ one_more_round() {
 	key_file=$dir/lab.key
 	mount_number 2 ''
 	echo data >"$dir/2/a"
+	until_true 10 all_use a "$(key_id web)"
 	peers=$(channels_have a peer)
 	make_keys new
 	mv "$dir/lab.server" "$dir/lab.old"
@@ -541,6 +542,7 @@ one_more_round() {
 	key_file=$dir/lab.key
 	mount_number 2 ,ro
 	echo data >"$dir/1/a"
+	until_true 10 all_use b "$(key_id lab)"
 	peers=$(channels_have b peer)
 	write_conf "$(configure a "$(client web 'access = "read-only";')")" \
 		"$(configure b "$(client lab 'access = "read-only";')")"
@@ -565,6 +567,7 @@ one_more_round() {
 	key_file=$dir/web.key
 	mount_source() { echo "$own:/a"; }
 	mount_rmem
+	until_true 10 all_use a "$(key_id web)"
 	peers=$(channels_have a peer)
 	# says TEXT: the reload fails, and both sides say so.
 	says() {

@@ -374,8 +374,10 @@ static void change_xattr__writes_or_is_the_owners(void **state)
 		assert_int_equal(result(), 0);
 		req.args.name = "trusted.note";
 		assert_int_equal(result(), -EPERM);
-		req.args.name = "security.capability";
+		req.args.name = "security.other";
 		assert_int_equal(result(), -EPERM);
+		req.args.name = "security.capability";
+		assert_int_equal(result(), ops[i] == OP_REMOVEXATTR ? 0 : -EPERM);
 		req.args.name = "system.posix_acl_default";
 		assert_int_equal(result(), 0);
 		is(RULES_NODE, S_IFDIR | 0777, ALICE, 7);

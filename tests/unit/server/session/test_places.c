@@ -305,6 +305,98 @@ static void incoming__takes_from_those_that_have_most(void **state)
 	assert_true(is_in(&many[1]));
 }
 
+static void take_step(const struct channel *first, unsigned n, bool is_servers)
+{
+	for (unsigned i = 0; i < n; i++)
+		conn_of(&first[i])->auth_waits = is_servers;
+}
+
+/* All of these take the server's time, so none of them is slow. */
+static struct channel *crowd(const char *from)
+{
+	struct channel *first = arrive_many(from, PLACES_OF_ADDRESS);
+
+	take_step(first, PLACES_OF_ADDRESS, true);
+	return first;
+}
+
+/* The newest can get none of the slow ones' places. Another one can, which has waited longer. */
+static void tick__one_that_gets_none_keeps_none_out(void **state)
+{
+	struct channel *slow = crowd("2001:db8:1::1"), *client, *one_more;
+
+	crowd("2001:db8:2::1");
+	crowd("2001:db8:3::1");
+	crowd("2001:db8:4::1");
+	client = arrive("2001:db8:5::1");
+	one_more = arrive("2001:db8:4::2");
+	tick();
+	assert_true(waits(client) && waits(one_more));
+	take_step(slow, PLACES_OF_ADDRESS, false);
+	pass(PLACE_MS);
+	tick();
+	assert_true(is_in(client) && waits(one_more));
+	assert_int_equal(slow[0].state, CH_FENCING);
+}
+
+/* A network without any place comes before those that have most. */
+static void tick__free_place_is_for_those_without(void **state)
+{
+	struct channel *in = crowd("2001:db8:1::1"), *client, *one_more;
+
+	crowd("2001:db8:2::1");
+	crowd("2001:db8:3::1");
+	crowd("2001:db8:4::1");
+	client = arrive("2001:db8:5::1");
+	one_more = arrive("2001:db8:1::2");
+	conn_fence(conn_of(&in[0]));
+	tick();
+	assert_true(is_in(client) && waits(one_more));
+}
+
+/* So does one that a client was let in from. */
+static void tick__free_place_is_for_those_that_are_known(void **state)
+{
+	struct channel *in = crowd("2001:db8:1::1"), *client, *one_more;
+
+	crowd("2001:db8:2::1");
+	crowd("2001:db8:3::1");
+	arrive("2001:db8:5::1");
+	take_step(arrive_many("2001:db8:4::1", PLACES_OF_ADDRESS - 1), PLACES_OF_ADDRESS - 1, true);
+	client = arrive("2001:db8:5::1");
+	auth_budget_give_back(&server.auth_budget, &client->peer_address, now_ms());
+	one_more = arrive("2001:db8:1::2");
+	conn_fence(conn_of(&in[0]));
+	tick();
+	assert_true(is_in(client) && waits(one_more));
+}
+
+/* A crowd that fills the queue loses its own. */
+static void incoming__queue_of_a_crowd_has_room_for_others(void **state)
+{
+	struct channel *client, *first;
+
+	crowd("2001:db8:1::1");
+	crowd("2001:db8:2::1");
+	crowd("2001:db8:3::1");
+	crowd("2001:db8:4::1");
+	client = arrive("2001:db8:5::1");
+	first = arrive_many("2001:db8:1::1", PLACES_QUEUE + 1);
+	assert_true(waits(client));
+	assert_int_equal(first[0].state, CH_CLOSED);
+}
+
+/* A flight that lies here unread is no longer the peer's step. */
+static void incoming__waits_for_a_flight_that_has_come(void **state)
+{
+	struct channel *in = arrive_many("::ffff:10.0.0.1", PLACES_OF_ADDRESS);
+
+	for (unsigned i = 0; i < PLACES_OF_ADDRESS; i++)
+		asks(&in[i], RPC_AUTH);
+	pass(2 * PLACE_MS);
+	assert_true(waits(arrive("::ffff:10.0.0.1")));
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static void tick__none_waits_for_ever(void **state)
@@ -368,6 +460,11 @@ int main(void)
 		CASE(incoming__finds_one_that_is_slow),
 		CASE(incoming__waits_for_the_servers_steps),
 		CASE(incoming__takes_from_those_that_have_most),
+		CASE(tick__one_that_gets_none_keeps_none_out),
+		CASE(tick__free_place_is_for_those_without),
+		CASE(tick__free_place_is_for_those_that_are_known),
+		CASE(incoming__queue_of_a_crowd_has_room_for_others),
+		CASE(incoming__waits_for_a_flight_that_has_come),
 		CASE(tick__none_waits_for_ever),
 		CASE(judge__time_to_attach),
 		CASE(close__refuses_all_that_wait),
