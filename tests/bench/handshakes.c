@@ -244,7 +244,7 @@ static void attach_all(unsigned nclients)
 	for (unsigned i = 0; i < nseats; i++) {
 		seats[i].client = &clients[i / nchannels];
 		seats[i].index = i % nchannels;
-		snprintf((char *)seats[i].client->owner, OWNER_BYTES, "bench %u", i / nchannels);
+		snprintf((char *)seats[i].client->owner, OWNER_BYTES, "%u", i / nchannels);
 	}
 	while (nready < nseats) {
 		seat_those_due();

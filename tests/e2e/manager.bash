@@ -18,6 +18,7 @@ manager_inside='
 	mount -t tmpfs -o mode=755 none /run
 	mount -t tmpfs -o mode=1777 none /dev/shm
 	mount -t tmpfs none /var/lib
+	mount -t tmpfs -o mode=1777 none /var/tmp
 	mkdir /run/units /run/generators /run/over /run/test
 	mount --bind "$2" /run/test
 	mount -t overlay -o "lowerdir=$1/usr:/usr" none /usr
