@@ -31,6 +31,7 @@ mount -t tmpfs none "$root/dev/shm"
 mount -t tmpfs -o mode=755 none "$root/run"
 # As the installer leaves it.
 printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n' >"$root/etc/hosts"
+ln -sf ../proc/self/mounts "$root/etc/mtab"
 
 # Not by chroot(2): processes under it can't make user namespaces.
 cd "$root"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh RELEASE - builds all presets, and runs the unit tests, in a clean root of this Debian
+# run.sh RELEASE - builds all presets, mounts, and runs the unit tests, in a clean root of this Debian
 # release (bookworm, trixie); TAP on standard output. The machine's own packages and build folders
 # are not used.
 set -euo pipefail
@@ -33,5 +33,6 @@ for preset in release fuzz asan tsan dev; do
 	# Only dev's programs are run.
 	[ "$preset" = dev ] || rm -rf "$work/build/$preset"
 done
+check "$release: root's mount begins and ends" inside tests/platforms/mount.sh /build/dev/bin
 inside env RMEMFS_BUILD=/build tests/run.sh unit || failed=1
 check_end
