@@ -167,14 +167,30 @@ int fuse_port_clone(struct fuse_port *port, int *out)
 	return 0;
 }
 
+/* libfuse takes a session for unmounted if its descriptor has an error, as the end of a pipe
+ * without a reader has. Then it frees its path, and leaves mounts alone. */
+static void session_forget_mount(struct fuse_session *session)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	close(ends[0]);
+	dup3(ends[1], fuse_session_fd(session), O_CLOEXEC);
+	close(ends[1]);
+	fuse_session_unmount(session);
+}
+
 /* For root libfuse may run umount(8), which the sandbox forbids: from 3.15 on, and before that
  * where /etc/mtab is a file. A mount that is disconnected has gone already, and another one may be
- * there. */
+ * there.
+ */
 static void unmount_as_root(struct fuse_port *port)
 {
 	if (!fuse_port_disconnected(port, 0) &&
 		umount2(port->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
 		log_warning("%s: cannot unmount: %s", port->mountpoint, errno_text(-errno));
+	session_forget_mount(port->session);
 }
 
 void fuse_port_unmount(struct fuse_port *port)
