@@ -1,22 +1,32 @@
 # Installs the files under the configured prefix: the units and the programs contain it (the path of
 # their configuration). DESTDIR moves everything for packaging.
+#
+# Each file has a component, the package that it belongs to: client (rmemfs), server (rmemfs-server) or
+# doc (rmemfs-doc). The client has all that a server needs as well: rmemfsctl, by which the server's unit
+# reloads and which makes keys, rmemfs.conf(5), the folder of keys, and the module tls.
 install(CODE "
   if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
     message(FATAL_ERROR \"The units and the programs were made for ${CMAKE_INSTALL_PREFIX}: \"
       \"configure with -DCMAKE_INSTALL_PREFIX=\${CMAKE_INSTALL_PREFIX}, or set DESTDIR.\")
-  endif()")
+  endif()"
+  ALL_COMPONENTS)
 
 # rmemfs contains the mount(8) helper and rmemfs-server is a system daemon: sbin. rmemfsctl asks a
 # server over the network and needs no rights: bin, in every user's PATH.
-install(TARGETS rmemfs rmemfs-server RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
-install(TARGETS rmemfsctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS rmemfs RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT client)
+install(TARGETS rmemfs-server RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT server)
+install(TARGETS rmemfsctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT client)
 
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/installed)
 
-# mount(8) runs /sbin/mount.TYPE. rmemfs recognises its caller by its own name.
+# mount(8) runs /sbin/mount.TYPE. rmemfs recognises its caller by its own name. A program in sbin has a
+# manual page of its name.
 foreach(helper mount.rmemfs mount.fuse.rmemfs)
   file(CREATE_LINK rmemfs ${CMAKE_BINARY_DIR}/installed/${helper} SYMBOLIC)
-  install(FILES ${CMAKE_BINARY_DIR}/installed/${helper} DESTINATION ${CMAKE_INSTALL_SBINDIR})
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${helper} DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT client)
+  file(CREATE_LINK rmemfs.8 ${CMAKE_BINARY_DIR}/installed/${helper}.8 SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${helper}.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8
+    COMPONENT client)
 endforeach()
 
 # lib and not ${CMAKE_INSTALL_LIBDIR}, which may name an architecture: systemd looks in
@@ -25,34 +35,41 @@ set(RMEMFS_SYSTEMD_UNIT_DIR lib/systemd/system CACHE PATH "Where systemd units g
 set(RMEMFS_SYSUSERS_DIR lib/sysusers.d CACHE PATH "Where systemd-sysusers looks")
 set(RMEMFS_TMPFILES_DIR lib/tmpfiles.d CACHE PATH "Where systemd-tmpfiles looks")
 set(RMEMFS_MODULES_LOAD_DIR lib/modules-load.d CACHE PATH "Where systemd-modules-load looks")
-foreach(unit rmemfs-server.service rmemfs@.service)
+function(install_unit unit component)
   configure_file(systemd/${unit}.in installed/${unit} @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/installed/${unit} DESTINATION ${RMEMFS_SYSTEMD_UNIT_DIR})
-endforeach()
-install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf)
-install(FILES systemd/rmemfs.modules-load.conf DESTINATION ${RMEMFS_MODULES_LOAD_DIR} RENAME rmemfs.conf)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${unit} DESTINATION ${RMEMFS_SYSTEMD_UNIT_DIR}
+    COMPONENT ${component})
+endfunction()
+install_unit(rmemfs-server.service server)
+install_unit(rmemfs@.service client)
+install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf
+  COMPONENT server)
+install(FILES systemd/rmemfs.modules-load.conf DESTINATION ${RMEMFS_MODULES_LOAD_DIR} RENAME rmemfs.conf
+  COMPONENT client)
 configure_file(systemd/rmemfs.tmpfiles.conf.in installed/rmemfs.tmpfiles.conf @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/installed/rmemfs.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR}
-  RENAME rmemfs.conf)
+  RENAME rmemfs.conf COMPONENT server)
 
 # ARCHITECTURE.md links to the page of each folder.
 file(GLOB_RECURSE folder_pages RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
   common/README.md daemon/README.md server/README.md)
 foreach(page ${folder_pages})
   cmake_path(GET page PARENT_PATH folder)
-  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT doc)
 endforeach()
 
 # Together with all files that these link to.
-install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE config/example.env
-  DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES config/client.conf config/server.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config)
-install(FILES tests/bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench)
-install(DIRECTORY tests/bench/plots DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench
+install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
+install(FILES config/client.conf config/server.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config COMPONENT doc)
+install(FILES tests/bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench COMPONENT doc)
+install(DIRECTORY tests/bench/plots DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench COMPONENT doc
   FILES_MATCHING PATTERN *.csv PATTERN *.svg)
+# rmemfs@.service names it.
+install(FILES config/example.env DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT client)
 
 # The pages name /etc/rmemfs.
-foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)
+function(install_page page component)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${page})
   cmake_path(GET page FILENAME name)
   cmake_path(GET page EXTENSION LAST_ONLY section)
@@ -61,22 +78,28 @@ foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rm
   string(REPLACE "/etc/rmemfs" "${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs" text "${text}")
   file(WRITE ${CMAKE_BINARY_DIR}/installed/${name} "${text}")
   install(FILES ${CMAKE_BINARY_DIR}/installed/${name}
-    DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
-endforeach()
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
+endfunction()
+install_page(daemon/rmemfs.8 client)
+install_page(daemon/rmemfsctl.8 client)
+install_page(config/rmemfs.conf.5 client)
+install_page(server/rmemfs-server.8 server)
 
 # Never replace an administrator's file: install an example only where there is none.
-install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/mounts)
+install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/mounts COMPONENT client)
 # Root's until systemd-tmpfiles gives it the group rmemfs, which systemd-sysusers makes.
-install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/keys
+install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/keys COMPONENT client
   DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
-foreach(file server.conf client.conf)
+foreach(component server client)
+  set(file ${component}.conf)
   install(CODE "
     set(file ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/${file})
     if(EXISTS \"\$ENV{DESTDIR}\${file}\" OR IS_SYMLINK \"\$ENV{DESTDIR}\${file}\")
       message(STATUS \"Kept: \$ENV{DESTDIR}\${file}\")
     else()
       file(INSTALL ${CMAKE_SOURCE_DIR}/config/${file} DESTINATION \"${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs\")
-    endif()")
+    endif()"
+    COMPONENT ${component})
 endforeach()
 
 install(CODE "
@@ -84,4 +107,5 @@ install(CODE "
     message(NOTICE \"mount(8) finds helpers in /sbin only. For mount -t rmemfs and fstab:\\n\"
       \"  ln -s ${CMAKE_INSTALL_FULL_SBINDIR}/rmemfs /sbin/mount.rmemfs\\n\"
       \"  ln -s ${CMAKE_INSTALL_FULL_SBINDIR}/rmemfs /sbin/mount.fuse.rmemfs\")
-  endif()")
+  endif()"
+  COMPONENT client)

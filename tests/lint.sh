@@ -17,7 +17,7 @@ sources() {
 
 scripts() {
 	find config tests .ci -type f \( -name '*.sh' -o -name '*.bash' -o -name '*.bats' \) | sort
-	find config tests .ci -type f ! -name '*.*' -exec grep -lE '^#!/bin/(ba)?sh' {} + | sort
+	find config packaging tests .ci -type f ! -name '*.*' -exec grep -lE '^#!/bin/(ba)?sh' {} + | sort
 }
 
 format() {
@@ -52,7 +52,7 @@ shell() {
 }
 
 spelling() {
-	codespell common server daemon config systemd tests .ci ./*.md CMakeLists.txt CMakePresets.json
+	codespell common server daemon config systemd packaging cmake tests .ci ./*.md CMakeLists.txt CMakePresets.json
 }
 
 # Each header by itself, with the flags of the build's own files.

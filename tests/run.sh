@@ -18,7 +18,8 @@ usage() {
 		  e2e      both programs, mounted, over tcp or shm
 		  vm       the contract and a part of e2e over verbs, and records by the kernel's TLS, in a
 		           guest with Soft-RoCE
-		  lint     format, static analysis, spelling, include rules, documents, the benchmark's plots
+		  lint     format, static analysis, spelling, include rules, documents, Debian packages, the
+		           benchmark's plots
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure, but for what
@@ -41,7 +42,8 @@ stage_packages() {
 		;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
 	vm | vm2) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2 ;;
-	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox ;;
+	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
+		echo lintian dpkg-dev file binutils diffutils ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	platforms) echo mmdebstrap debian-archive-keyring ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;
@@ -371,6 +373,7 @@ stage_lint() {
 	build dev || return 0
 	run_tap lint none "$root/tests/lint.sh" "$builds/dev"
 	run_tap lint:docs none "$root/tests/docs.sh" "$builds/dev"
+	run_tap lint:packages none "$root/tests/packages.sh" "$builds/dev"
 	run_tap lint:bench none bats --formatter tap "$root"/tests/bench/*.bats
 }
 

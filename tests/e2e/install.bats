@@ -61,6 +61,8 @@ installed() {
 		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs.conf
 		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
 		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
+		lrwxrwxrwx usr/share/man/man8/mount.fuse.rmemfs.8 rmemfs.8
+		lrwxrwxrwx usr/share/man/man8/mount.rmemfs.8 rmemfs.8
 		-rwxr-xr-x usr/sbin/rmemfs
 		-rwxr-xr-x usr/sbin/rmemfs-server
 		-rw-r--r-- usr/share/doc/rmemfs/ARCHITECTURE.md

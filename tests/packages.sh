@@ -1,0 +1,217 @@
+#!/bin/bash
+# packages.sh [BUILD] - makes the Debian packages of a build folder (build/dev) and checks them: what is in
+# them, against `cmake --install`; configuration files, dependencies, symbols, and all that lintian knows; TAP on
+# standard output. The build folder stays as it is.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+# shellcheck source=tests/tap.bash
+. tests/tap.bash
+build=${1:-build/dev}
+work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-packages.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+names=(rmemfs rmemfs-server rmemfs-doc rmemfs-dbg)
+
+complain() {
+	echo "$*"
+	return 1
+}
+
+# deb NAME: prints the path of its package.
+deb() {
+	printf '%s\n' "$work/packages/$1"_*.deb
+}
+
+# The packages have the modes that policy asks for under any umask.
+make_packages() {
+	local name
+	(
+		umask 077
+		cpack --config "$build/CPackConfig.cmake" -B "$work/packages"
+	) || return
+	for name in "${names[@]}"; do
+		dpkg-deb -x "$(deb "$name")" "$work/$name" || return
+		dpkg-deb -e "$(deb "$name")" "$work/control.$name" || return
+	done
+	DESTDIR=$work/installed cmake --install "$build"
+}
+
+# entries FOLDER: type, mode, path and link of all that is in it, but for its own folders.
+entries() {
+	(cd "$1" && find . ! -type d -printf '%M %P %l\n' -o -empty -printf '%M %P\n') | sed 's/ *$//' | LC_ALL=C sort
+}
+
+# ---- what is in them -----------------------------------------------------------------------------
+
+# The documents of rmemfs-doc are the rest of what is installed.
+contents() {
+	entries "$work/rmemfs" >"$work/found"
+	diff - "$work/found" <<-END || return
+		-rw-r--r-- etc/rmemfs/client.conf
+		-rw-r--r-- usr/lib/modules-load.d/rmemfs.conf
+		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
+		-rw-r--r-- usr/share/doc/rmemfs/changelog.Debian.gz
+		-rw-r--r-- usr/share/doc/rmemfs/changelog.gz
+		-rw-r--r-- usr/share/doc/rmemfs/copyright
+		-rw-r--r-- usr/share/doc/rmemfs/example.env
+		-rw-r--r-- usr/share/lintian/overrides/rmemfs
+		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5.gz
+		-rw-r--r-- usr/share/man/man8/rmemfs.8.gz
+		-rw-r--r-- usr/share/man/man8/rmemfsctl.8.gz
+		-rwxr-xr-x usr/bin/rmemfsctl
+		-rwxr-xr-x usr/sbin/rmemfs
+		drwxr-x--- etc/rmemfs/keys
+		drwxr-xr-x etc/rmemfs/mounts
+		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
+		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
+		lrwxrwxrwx usr/share/man/man8/mount.fuse.rmemfs.8.gz rmemfs.8.gz
+		lrwxrwxrwx usr/share/man/man8/mount.rmemfs.8.gz rmemfs.8.gz
+	END
+	entries "$work/rmemfs-server" >"$work/found"
+	diff - "$work/found" <<-END || return
+		-rw-r--r-- etc/rmemfs/server.conf
+		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
+		-rw-r--r-- usr/lib/sysusers.d/rmemfs.conf
+		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs.conf
+		-rw-r--r-- usr/share/doc/rmemfs-server/changelog.Debian.gz
+		-rw-r--r-- usr/share/doc/rmemfs-server/changelog.gz
+		-rw-r--r-- usr/share/doc/rmemfs-server/copyright
+		-rw-r--r-- usr/share/lintian/overrides/rmemfs-server
+		-rw-r--r-- usr/share/man/man8/rmemfs-server.8.gz
+		-rwxr-xr-x usr/sbin/rmemfs-server
+	END
+	entries "$work/rmemfs-doc" | grep -vE '^-rw-r--r-- usr/share/(doc/rmemfs(-doc)?|lintian/overrides)/' >"$work/found" || true
+	[ ! -s "$work/found" ] || complain "rmemfs-doc has more than documents: $(cat "$work/found")"
+}
+
+# dpkg refuses to unpack a file that another package has.
+in_one_package() {
+	local name
+	for name in "${names[@]}"; do
+		(cd "$work/$name" && find . ! -type d)
+	done | sort | uniq -d >"$work/twice"
+	[ ! -s "$work/twice" ] || complain "in two packages: $(cat "$work/twice")"
+}
+
+# unpacked FOLDER: all packages as one tree, without what only packages have.
+unpacked() {
+	local name page target
+	mkdir "$1"
+	for name in rmemfs rmemfs-server rmemfs-doc; do
+		cp -a "$work/$name/." "$1"
+		rm "$1/usr/share/doc/$name"/{copyright,changelog.gz,changelog.Debian.gz} "$1/usr/share/lintian/overrides/$name"
+		rmdir --ignore-fail-on-non-empty "$1/usr/share/doc/$name"
+	done
+	rm -r "$1/usr/share/lintian"
+	for page in "$1"/usr/share/man/man?/*.gz; do
+		if [ -L "$page" ]; then
+			target=$(readlink "$page")
+			ln -s "${target%.gz}" "${page%.gz}"
+			rm "$page"
+		else
+			gzip -d "$page"
+		fi
+	done
+}
+
+build_id() {
+	readelf -n "$1" | sed -n 's/.*Build ID: //p'
+}
+
+programs=(usr/sbin/rmemfs usr/sbin/rmemfs-server usr/bin/rmemfsctl)
+
+# Programs differ in their symbols only.
+as_installed() {
+	local program
+	unpacked "$work/unpacked"
+	diff <(entries "$work/installed") <(entries "$work/unpacked") || return
+	for program in "${programs[@]}"; do
+		[ -n "$(build_id "$work/unpacked/$program")" ] &&
+			[ "$(build_id "$work/unpacked/$program")" = "$(build_id "$work/installed/$program")" ] ||
+			complain "$program is another build" || return
+		rm "$work/unpacked/$program" "$work/installed/$program"
+	done
+	diff -r --no-dereference "$work/installed" "$work/unpacked"
+}
+
+# A debugger finds symbols by the build id.
+symbols() {
+	local program id
+	for program in "${programs[@]}"; do
+		id=$(build_id "$work/rmemfs/$program" 2>/dev/null || build_id "$work/rmemfs-server/$program")
+		readelf -S "$work/rmemfs-dbg/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | grep -q debug_info ||
+			complain "$program has no symbols for $id" || return
+	done
+}
+
+# ---- what dpkg is told ---------------------------------------------------------------------------
+
+# dpkg keeps an administrator's changes of a conffile only.
+conffiles() {
+	local name
+	for name in "${names[@]}"; do
+		diff <(cat "$work/control.$name/conffiles" 2>/dev/null) \
+			<(cd "$work/$name" && find etc -type f -printf '/%p\n' 2>/dev/null | sort) || return
+	done
+	cmp config/client.conf "$work/rmemfs/etc/rmemfs/client.conf" || return
+	cmp config/server.conf "$work/rmemfs-server/etc/rmemfs/server.conf"
+}
+
+# depends NAME: the packages that it depends on, one per line.
+depends() {
+	dpkg-deb -f "$(deb "$1")" Depends | sed 's/, */\n/g'
+}
+
+# Each library comes from a package that the program's package depends on. The server's reload, and mounts on
+# its own machine, need the other package in the same version.
+dependencies() {
+	local program name library owner version machine
+	machine=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+	version=$(dpkg-deb -f "$(deb rmemfs)" Version)
+	for program in "${programs[@]}"; do
+		name=rmemfs
+		[ -e "$work/rmemfs/$program" ] || name=rmemfs-server
+		while read -r library; do
+			owner=$(dpkg-query -S "*/$machine/$library" | sed -n '1s/:.*//p')
+			grep -qE "^$owner( |$)" < <(depends "$name") ||
+				complain "$name does not depend on $owner, which has $library" || return
+		done < <(objdump -p "$work/$name/$program" | sed -n 's/^ *NEEDED *//p')
+	done
+	depends rmemfs-server | grep -qxF "rmemfs (= $version)" || complain "rmemfs-server: another rmemfs would do" || return
+	depends rmemfs-server | grep -q 'systemd-sysusers' || complain "rmemfs-server: nothing makes its user"
+}
+
+# An upgrade of the system to the next release replaces the packages.
+versions() {
+	local name version=''
+	for name in "${names[@]}"; do
+		version+=$(dpkg-deb -f "$(deb "$name")" Version)$'\n'
+	done
+	[ "$(printf %s "$version" | sort -u | wc -l)" -eq 1 ] || complain "versions differ: $version" || return
+	version=${version%%$'\n'*}
+	[[ $version == "$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)"-1~?* ]] ||
+		complain "the version is $version" || return
+	# shellcheck source=/dev/null
+	dpkg --compare-versions "$version" lt "${version%~*}~$(. /etc/os-release && echo "${ID/debian/deb}$((${VERSION_ID%%.*} + 1))")"
+}
+
+# With an error or a warning it fails; it shows the rest, too.
+lint() {
+	local debs=() name
+	for name in "${names[@]}"; do
+		debs+=("$(deb "$name")")
+	done
+	lintian --allow-root --fail-on error,warning "${debs[@]}"
+}
+
+check "packages are made" make_packages
+[ "$failed" -eq 0 ] || check_end
+check "what is in them" contents
+check "each file is in one package" in_one_package
+check "together they are what cmake --install installs" as_installed
+check "symbols of the programs" symbols
+check "configuration files" conffiles
+check "dependencies" dependencies
+check "versions" versions
+check "lintian" lint
+check_end
