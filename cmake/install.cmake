@@ -50,6 +50,23 @@ configure_file(systemd/rmemfs.tmpfiles.conf.in installed/rmemfs.tmpfiles.conf @O
 install(FILES ${CMAKE_BINARY_DIR}/installed/rmemfs.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR}
   RENAME rmemfs.conf COMPONENT server)
 
+# A shell looks for a file of the program's name; zsh reads the names from the first line. On Debian files of
+# packages are in vendor-completions.
+set(bash_folder ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES config/completion/rmemfs.bash DESTINATION ${bash_folder} RENAME rmemfs COMPONENT client)
+foreach(program rmemfs-server rmemfsctl)
+  file(CREATE_LINK rmemfs ${CMAKE_BINARY_DIR}/installed/${program}.bash SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${program}.bash DESTINATION ${bash_folder} RENAME ${program}
+    COMPONENT client)
+endforeach()
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND EXISTS /etc/debian_version)
+  set(zsh_folder vendor-completions)
+else()
+  set(zsh_folder site-functions)
+endif()
+install(FILES config/completion/_rmemfs DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} RENAME _rmemfs
+  COMPONENT client)
+
 # ARCHITECTURE.md links to the page of each folder.
 file(GLOB_RECURSE folder_pages RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
   common/README.md daemon/README.md server/README.md)

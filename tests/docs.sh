@@ -105,6 +105,55 @@ usages() {
 	return "$status"
 }
 
+# completed_by SHELL WORD...: prints what the shell's completion offers for the last word, one per line. The
+# stand-ins print what zsh's own functions would be given. bash splits words at "=".
+completed_by() {
+	local shell=$1
+	shift
+	case $shell in
+	bash)
+		PATH=$bin:$PATH bash -c '
+			. config/completion/rmemfs.bash
+			compopt() { :; }
+			COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+			_rmemfs "$1"
+			printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+		;;
+	zsh)
+		PATH=$bin:$PATH zsh -f -c '
+			_describe() { print -l -- ${${(P)2}%%:*} }
+			_files() { : }
+			compset() { return 1 }
+			compadd() { print -l -- "$@" }
+			words=("$@") CURRENT=$# PREFIX=$@[-1] service=$1
+			. config/completion/_rmemfs' zsh "$@"
+		;;
+	esac
+}
+
+# Both shells complete each option, command and mount option of --help.
+completion() {
+	local name shell=$1 command
+	for name in rmemfs rmemfs-server; do
+		help_options "$name" >"$work/--help"
+		completed_by "$shell" "$name" - >"$work/completion"
+		same "options of $name" "$work/--help" "$work/completion" || return
+	done
+	"$bin/rmemfsctl" --help | sed -nE 's/^.{6} rmemfsctl ([a-z]+) .*/\1/p' >"$work/--help"
+	completed_by "$shell" rmemfsctl '' >"$work/completion"
+	all_in "commands" "$work/--help" "$work/completion" || return
+	while read -r command; do
+		help_options rmemfsctl "$command" >"$work/options"
+		completed_by "$shell" rmemfsctl "$command" - >"$work/completion"
+		same "options of rmemfsctl $command" "$work/options" "$work/completion" || return
+	done <"$work/--help"
+	help_mount_options >"$work/--help"
+	completed_by "$shell" rmemfs -o '' | sed 's/=$//' >"$work/completion"
+	all_in "mount options" "$work/--help" "$work/completion" || return
+	completed_by "$shell" rmemfs --log-level '' >"$work/completion"
+	grep -qx notice "$work/completion" || complain "$shell completes no level"
+}
+
 # ---- mount options -------------------------------------------------------------------------------
 
 help_mount_options() {
@@ -502,6 +551,8 @@ check "options of rmemfs" options rmemfs daemon/mount/options.c
 check "options of rmemfs-server" options rmemfs-server server/config/options.c
 check "options of rmemfsctl" options rmemfsctl daemon/ctl/args.c
 check "usages of rmemfsctl" usages
+check "completion in bash" completion bash
+check "completion in zsh" completion zsh
 check "mount options" mount_options
 check "keys of server.conf" keys docs_keys_server SERVER.CONF
 check "keys of client.conf" keys docs_keys_daemon CLIENT.CONF

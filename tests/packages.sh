@@ -1,7 +1,7 @@
 #!/bin/bash
 # packages.sh [BUILD] - makes the Debian packages of a build folder (build/dev) and checks them: what is in
 # them, against `cmake --install`; configuration files, dependencies, symbols, and all that lintian knows; TAP on
-# standard output. The build folder stays as it is.
+# standard output. No package goes into the build folder.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -50,6 +50,7 @@ contents() {
 		-rw-r--r-- etc/rmemfs/client.conf
 		-rw-r--r-- usr/lib/modules-load.d/rmemfs.conf
 		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
+		-rw-r--r-- usr/share/bash-completion/completions/rmemfs
 		-rw-r--r-- usr/share/doc/rmemfs/changelog.Debian.gz
 		-rw-r--r-- usr/share/doc/rmemfs/changelog.gz
 		-rw-r--r-- usr/share/doc/rmemfs/copyright
@@ -58,12 +59,15 @@ contents() {
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5.gz
 		-rw-r--r-- usr/share/man/man8/rmemfs.8.gz
 		-rw-r--r-- usr/share/man/man8/rmemfsctl.8.gz
+		-rw-r--r-- usr/share/zsh/vendor-completions/_rmemfs
 		-rwxr-xr-x usr/bin/rmemfsctl
 		-rwxr-xr-x usr/sbin/rmemfs
 		drwxr-x--- etc/rmemfs/keys
 		drwxr-xr-x etc/rmemfs/mounts
 		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
 		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
+		lrwxrwxrwx usr/share/bash-completion/completions/rmemfs-server rmemfs
+		lrwxrwxrwx usr/share/bash-completion/completions/rmemfsctl rmemfs
 		lrwxrwxrwx usr/share/man/man8/mount.fuse.rmemfs.8.gz rmemfs.8.gz
 		lrwxrwxrwx usr/share/man/man8/mount.rmemfs.8.gz rmemfs.8.gz
 	END
@@ -80,8 +84,14 @@ contents() {
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8.gz
 		-rwxr-xr-x usr/sbin/rmemfs-server
 	END
-	entries "$work/rmemfs-doc" | grep -vE '^-rw-r--r-- usr/share/(doc/rmemfs(-doc)?|lintian/overrides)/' >"$work/found" || true
-	[ ! -s "$work/found" ] || complain "rmemfs-doc has more than documents: $(cat "$work/found")"
+	only rmemfs-doc 'usr/share/doc/rmemfs' || return
+	only rmemfs-dbg 'usr/lib/debug/.build-id'
+}
+
+# only NAME FOLDER: the package has nothing outside of it, but what each package has.
+only() {
+	entries "$work/$1" | grep -vE "^-rw-r--r-- ($2/|usr/share/doc/$1/|usr/share/lintian/overrides/$1$)" >"$work/found" || true
+	[ ! -s "$work/found" ] || complain "$1 has more than $2: $(cat "$work/found")"
 }
 
 # dpkg refuses to unpack a file that another package has.
@@ -183,7 +193,7 @@ dependencies() {
 
 # An upgrade of the system to the next release replaces the packages.
 versions() {
-	local name version=''
+	local name version='' next
 	for name in "${names[@]}"; do
 		version+=$(dpkg-deb -f "$(deb "$name")" Version)$'\n'
 	done
@@ -192,7 +202,8 @@ versions() {
 	[[ $version == "$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)"-1~?* ]] ||
 		complain "the version is $version" || return
 	# shellcheck source=/dev/null
-	dpkg --compare-versions "$version" lt "${version%~*}~$(. /etc/os-release && echo "${ID/debian/deb}$((${VERSION_ID%%.*} + 1))")"
+	next=$(. /etc/os-release && echo "${ID/debian/deb}$((${VERSION_ID%%.*} + 1))")
+	dpkg --compare-versions "$version" lt "${version%~*}~$next"
 }
 
 # With an error or a warning it fails; it shows the rest, too.

@@ -43,7 +43,7 @@ stage_packages() {
 	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
 	vm | vm2) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
-		echo lintian dpkg-dev file binutils diffutils ;;
+		echo lintian dpkg-dev file binutils diffutils zsh ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	platforms) echo mmdebstrap debian-archive-keyring ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;

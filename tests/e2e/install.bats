@@ -61,10 +61,13 @@ installed() {
 		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs.conf
 		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
 		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
+		lrwxrwxrwx usr/share/bash-completion/completions/rmemfs-server rmemfs
+		lrwxrwxrwx usr/share/bash-completion/completions/rmemfsctl rmemfs
 		lrwxrwxrwx usr/share/man/man8/mount.fuse.rmemfs.8 rmemfs.8
 		lrwxrwxrwx usr/share/man/man8/mount.rmemfs.8 rmemfs.8
 		-rwxr-xr-x usr/sbin/rmemfs
 		-rwxr-xr-x usr/sbin/rmemfs-server
+		-rw-r--r-- usr/share/bash-completion/completions/rmemfs
 		-rw-r--r-- usr/share/doc/rmemfs/ARCHITECTURE.md
 		-rw-r--r-- usr/share/doc/rmemfs/CHANGELOG.md
 		-rw-r--r-- usr/share/doc/rmemfs/CONTRIBUTING.md
@@ -85,6 +88,7 @@ installed() {
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8
 		-rw-r--r-- usr/share/man/man8/rmemfs.8
 		-rw-r--r-- usr/share/man/man8/rmemfsctl.8
+		-rw-r--r-- usr/share/zsh/vendor-completions/_rmemfs
 	END
 	diff "$dir/expected" "$dir/found"
 	for page in daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5; do
