@@ -206,6 +206,93 @@ versions() {
 	dpkg --compare-versions "$version" lt "${version%~*}~$next"
 }
 
+# ---- maintainer scripts --------------------------------------------------------------------------
+
+# script NAME SCRIPT [ARGUMENT]...: runs a copy of it, as under systemd. Files are in $work/system instead of their
+# places. Commands are stand-ins that note their calls in $work/calls, and fail if $fails matches the call.
+script() {
+	local name=$1 script=$2 place places=''
+	shift 2
+	for place in /run/systemd/system /etc /dev/shm /var/lib; do
+		places+="s#(^|[ \"])$place#\1$work/system$place#g;"
+	done
+	mkdir -p "$work/system/run/systemd/system"
+	sed -E "$places" "$work/control.$name/$script" >"$work/script"
+	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run/systemd)' ||
+		complain "$name: $script would change this machine" || return
+	: >"$work/calls"
+	PATH=$work/stand-ins:$PATH calls=$work/calls fails=${fails:-none} sh "$work/script" "$@" >"$work/said" 2>&1 ||
+		complain "$name: $script $* fails: $(cat "$work/said")"
+}
+
+stand_ins() {
+	local command
+	mkdir -p "$work/stand-ins"
+	# shellcheck disable=SC2016 # the stand-in's
+	for command in systemctl deb-systemd-invoke deb-systemd-helper systemd-sysusers systemd-tmpfiles modprobe \
+		rmemfsctl rmemfs-server; do
+		printf '%s\n' '#!/bin/bash' 'call="${0##*/} $*"' 'echo "$call" >>"$calls"' \
+			'[[ $call != $fails ]]' >"$work/stand-ins/$command"
+		chmod 755 "$work/stand-ins/$command"
+	done
+}
+
+called() {
+	grep -qE -e "$1" "$work/calls"
+}
+
+# Nothing is started; a server runs again after an upgrade, if its mounts can go on.
+script_installs() {
+	local fails
+	stand_ins
+	fails='deb-systemd-helper --quiet was-enabled *'
+	script rmemfs postinst configure && script rmemfs-server postinst configure || return
+	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
+		called '^systemctl .*daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
+	! called 'invoke|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
+	fails=none
+	script rmemfs-server postinst configure 0.0.9-1 || return
+	called '^deb-systemd-invoke try-restart rmemfs-server.service' || complain "the old server goes on" || return
+	for fails in 'systemctl --quiet is-active *' 'rmemfsctl status' 'rmemfs-server --check-config'; do
+		script rmemfs-server postinst configure 0.0.9-1 || return
+		! called invoke || complain "the server is started again though this failed: $fails" || return
+	done
+	grep -q 'systemctl restart rmemfs-server' "$work/said" || complain "the remedy is missing: $(cat "$work/said")"
+}
+
+# The client's upgrade ends no mount, and neither does the server's before the new one is there.
+script_upgrades() {
+	local name
+	stand_ins
+	for name in rmemfs rmemfs-server; do
+		script "$name" prerm upgrade 0.2.0-1 || return
+		! called . || complain "$name: an upgrade begins with: $(cat "$work/calls")" || return
+		script "$name" postrm upgrade 0.2.0-1 || return
+		! called . || complain "$name: an upgrade goes on with: $(cat "$work/calls")" || return
+	done
+	script rmemfs postinst configure 0.0.9-1 || return
+	! called invoke || complain "rmemfs: an upgrade calls: $(cat "$work/calls")"
+}
+
+# Keys go with a purge; memory and snapshots are named, and stay.
+script_removals() {
+	local system=$work/system
+	stand_ins
+	mkdir -p "$system"/etc/rmemfs/{keys,mounts} "$system"/{dev/shm,var/lib}/rmemfs
+	touch "$system"/etc/rmemfs/keys/web.key "$system/dev/shm/rmemfs/region"
+	script rmemfs-server prerm remove && called '^deb-systemd-invoke stop rmemfs-server.service' &&
+		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service' ||
+		complain "not stopped by a removal: $(cat "$work/calls")" || return
+	script rmemfs-server postrm remove && script rmemfs postrm remove || return
+	[ -e "$system/etc/rmemfs/keys/web.key" ] || complain "a removal takes keys" || return
+	script rmemfs-server postrm purge || return
+	grep -q "rm -r .*/dev/shm/rmemfs" "$work/said" || complain "the purge is silent: $(cat "$work/said")" || return
+	[ -e "$system/dev/shm/rmemfs/region" ] && [ ! -e "$system/var/lib/rmemfs" ] ||
+		complain "the purge took files of exports, or left an empty folder" || return
+	script rmemfs postrm purge || return
+	[ ! -e "$system/etc/rmemfs" ] || complain "the purge left $(find "$system/etc/rmemfs")"
+}
+
 # With an error or a warning it fails; it shows the rest, too.
 lint() {
 	local debs=() name
@@ -224,5 +311,8 @@ check "symbols of the programs" symbols
 check "configuration files" conffiles
 check "dependencies" dependencies
 check "versions" versions
+check "installation: what the scripts do" script_installs
+check "upgrade: what the scripts do" script_upgrades
+check "removal and purge: what the scripts do" script_removals
 check "lintian" lint
 check_end
