@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/base/sanitized.h"
+
 void nodump_exclude(void *addr, size_t bytes)
 {
 	madvise(addr, bytes, MADV_DONTDUMP);
@@ -39,15 +41,8 @@ void *nodump_zalloc(size_t bytes)
 	return p;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HEAP_OF_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HEAP_OF_SANITIZER
-#endif
-#endif
-
-#ifdef HEAP_OF_SANITIZER
+/* A sanitizer checks blocks of its own heap. */
+#if IS_SANITIZED
 
 void *nodump_alloc(size_t bytes)
 {
@@ -94,11 +89,11 @@ static struct {
 /* bytes: with the header, at most 2^CLASS_MOST. */
 static unsigned class_of(size_t bytes)
 {
-	unsigned class = CLASS_LEAST;
+	unsigned log2 = CLASS_LEAST;
 
-	while ((size_t)1 << class < bytes)
-		class ++;
-	return class;
+	while ((size_t)1 << log2 < bytes)
+		log2++;
+	return log2;
 }
 
 /* A new chunk begins when the last one is too short, and the rest of that is lost: at most 4 KiB
@@ -122,16 +117,16 @@ static struct block *cut_locked(size_t bytes)
 	return b;
 }
 
-static struct block *take(unsigned class)
+static struct block *take(unsigned log2)
 {
 	struct block *b;
 
 	pthread_mutex_lock(&heap.lock);
-	b = heap.free[class];
+	b = heap.free[log2];
 	if (b)
-		heap.free[class] = b->next_free;
+		heap.free[log2] = b->next_free;
 	else
-		b = cut_locked((size_t)1 << class);
+		b = cut_locked((size_t)1 << log2);
 	pthread_mutex_unlock(&heap.lock);
 	return b;
 }
@@ -156,7 +151,7 @@ void *nodump_alloc(size_t bytes)
 void nodump_free(void *p)
 {
 	struct block *b;
-	unsigned class;
+	unsigned log2;
 
 	if (!p)
 		return;
@@ -165,10 +160,10 @@ void nodump_free(void *p)
 		nodump_unmap(b, b->bytes);
 		return;
 	}
-	class = class_of(b->bytes);
+	log2 = class_of(b->bytes);
 	pthread_mutex_lock(&heap.lock);
-	b->next_free = heap.free[class];
-	heap.free[class] = b;
+	b->next_free = heap.free[log2];
+	heap.free[log2] = b;
 	pthread_mutex_unlock(&heap.lock);
 }
 
@@ -176,7 +171,7 @@ void nodump_free(void *p)
 void *nodump_realloc(void *p, size_t bytes)
 {
 	size_t room = p ? ((struct block *)p - 1)->bytes - sizeof(struct block) : 0;
-	void *new;
+	void *other;
 
 	if (!bytes) {
 		nodump_free(p);
@@ -184,12 +179,12 @@ void *nodump_realloc(void *p, size_t bytes)
 	}
 	if (p && bytes <= room)
 		return p;
-	new = nodump_alloc(bytes);
-	if (new &&p) {
-		memcpy(new, p, room);
+	other = nodump_alloc(bytes);
+	if (other && p) {
+		memcpy(other, p, room);
 		nodump_free(p);
 	}
-	return new;
+	return other;
 }
 
 #endif

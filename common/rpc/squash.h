@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 enum squash_kind {
 	SQUASH_NONE, /* ids are taken as they are; anonuid and anongid have no meaning */
@@ -27,6 +28,12 @@ struct squash {
 static inline bool squash_has(const struct squash *squash, uint32_t id)
 {
 	return squash->kind == SQUASH_ALL || (squash->kind == SQUASH_ROOT && id == 0);
+}
+
+/* Anybody may make a whiteout (rename(2)), which nobody can open. */
+static inline bool squash_forbids_node(uint32_t mode, uint32_t rdev)
+{
+	return S_ISBLK(mode) || (S_ISCHR(mode) && rdev != 0);
 }
 
 static inline uint32_t squash_uid(const struct squash *squash, uint32_t uid)

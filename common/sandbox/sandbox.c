@@ -10,21 +10,16 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/sanitized.h"
 #include "common/base/util.h"
 #include "common/sandbox/landlock.h"
 #include "common/sandbox/syscall_filter.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true;
-#else
-static const bool is_sanitized = false;
-#endif
 
 static bool is_wanted(void)
 {
 	const char *text = getenv("RMEMFS_SANDBOX");
 
-	return !is_sanitized && !(text && strcmp(text, "off") == 0);
+	return !IS_SANITIZED && !(text && strcmp(text, "off") == 0);
 }
 
 static void filter_calls(bool may_unmount)

@@ -139,7 +139,6 @@ static void write_show_locked(struct request *req, struct inode *inode)
 {
 	struct write_state *st = op_state(req, struct write_state);
 	uint64_t end = req->args.offset + st->len;
-	int64_t now = session_time(inode->fs->session);
 
 	inode->written_to = end >> PAGE_SHIFT;
 	st->grew = end > inode->attr.size;
@@ -148,6 +147,8 @@ static void write_show_locked(struct request *req, struct inode *inode)
 	/* With a writeback cache the kernel owns the times and tells them by SETATTR. Ours might be
 	 * newer than its own. */
 	if (!inode->fs->features.writeback) {
+		int64_t now = session_time(inode->fs->session);
+
 		inode->attr.mtime = change_time(inode->attr.mtime, now);
 		inode->attr.ctime = change_time(inode->attr.ctime, now);
 	}

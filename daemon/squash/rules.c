@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/xattr.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
-#include <linux/xattr.h>
 
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
@@ -103,17 +102,12 @@ static int renames(struct check *c)
 	return r;
 }
 
-/* Anybody may make a whiteout (rename(2)), which nobody can open. */
-static bool is_device(const struct request_args *args)
-{
-	return S_ISBLK(args->mode) || (S_ISCHR(args->mode) && args->rdev);
-}
-
 static int makes_node(struct check *c)
 {
+	const struct request_args *args = &c->req->args;
 	int r = changes_directory(c, RULES_NODE);
 
-	return !r && is_device(&c->req->args) ? -EPERM : r;
+	return !r && squash_forbids_node(args->mode, args->rdev) ? -EPERM : r;
 }
 
 /* "." and ".." are looked up by file handles (open_by_handle_at(2)), in inodes of any kind. That is

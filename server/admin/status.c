@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "server/base/squash_text.h"
+#include "server/base/tick.h"
 #include "server/session/conn.h"
 #include "server/memory/region_loss.h"
 #include "server/record/holders.h"
@@ -526,9 +527,7 @@ int64_t status_tick(struct server *s, int64_t now)
 	int64_t strangers = queue_tick(&s->strangers, tell_stranger, now);
 	int64_t clients = queue_tick(&s->clients, tell_client, now);
 
-	if (strangers < 0 || clients < 0)
-		return max_i64(strangers, clients);
-	return strangers < clients ? strangers : clients;
+	return tick_sooner(strangers, clients);
 }
 
 /* Peers without a key count as one holder; all strangers are such. */

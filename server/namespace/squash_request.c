@@ -79,16 +79,9 @@ static int squash_make_file(const struct squash_call *c)
 	return squash_make(c);
 }
 
-static bool is_device(const struct rpc_create *create)
-{
-	bool whiteout = S_ISCHR(create->mode) && create->rdev == 0;
-
-	return (S_ISCHR(create->mode) || S_ISBLK(create->mode)) && !whiteout;
-}
-
 static int squash_mknod(const struct squash_call *c)
 {
-	if (is_device(&c->req->create))
+	if (squash_forbids_node(c->req->create.mode, c->req->create.rdev))
 		return refuse(c, TEXT("the server squashes this client's users: no devices"));
 	return squash_make_file(c);
 }

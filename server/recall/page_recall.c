@@ -37,8 +37,7 @@ static void has_none(struct client_session *session)
 	spare->asked = 0;
 }
 
-/* ---- pages that are kept ----------------------------------------------------------------------
- */
+/* ---- pages that are kept --------------------------------------------------------------------- */
 
 static struct space_grantee granted_to(const struct client_session *session)
 {

@@ -7,6 +7,7 @@
 #include "common/base/util.h"
 #include "server/admin/status.h"
 #include "server/admin/who.h"
+#include "server/base/tick.h"
 #include "server/recall/lock_news.h"
 #include "server/recall/page_recall.h"
 #include "server/recall/page_reuse.h"
@@ -115,13 +116,6 @@ void control_run(struct client_request *req)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static int64_t control_sooner(int64_t a, int64_t b)
-{
-	if (a < 0 || b < 0)
-		return max_i64(a, b);
-	return a < b ? a : b;
-}
-
 /* Sessions that end let others go on in the same tick. Rings come last: each of the ticks before
  * may want one. */
 int control_tick(struct server *s)
@@ -129,16 +123,16 @@ int control_tick(struct server *s)
 	int64_t now = now_ms(), next;
 
 	next = sessions_judge(s, now);
-	next = control_sooner(next, places_tick(s, now));
-	next = control_sooner(next, lost_memory_tick(s, now));
-	next = control_sooner(next, auth_tick(s, now));
-	next = control_sooner(next, page_reuse_tick(s, now));
-	next = control_sooner(next, page_recall_tick(s, now));
-	next = control_sooner(next, snapshot_tick(s, now));
-	next = control_sooner(next, recalls_tick(s, now));
-	next = control_sooner(next, lock_news_tick(s, now));
-	next = control_sooner(next, status_tick(s, now));
-	next = control_sooner(next, sessions_tick(s, now));
+	next = tick_sooner(next, places_tick(s, now));
+	next = tick_sooner(next, lost_memory_tick(s, now));
+	next = tick_sooner(next, auth_tick(s, now));
+	next = tick_sooner(next, page_reuse_tick(s, now));
+	next = tick_sooner(next, page_recall_tick(s, now));
+	next = tick_sooner(next, snapshot_tick(s, now));
+	next = tick_sooner(next, recalls_tick(s, now));
+	next = tick_sooner(next, lock_news_tick(s, now));
+	next = tick_sooner(next, status_tick(s, now));
+	next = tick_sooner(next, sessions_tick(s, now));
 	return next < 0 ? -1 : (int)max_i64(1, next - now);
 }
 

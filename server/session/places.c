@@ -185,8 +185,9 @@ static void let_wait(struct port *port, struct channel *ch, const uint8_t *netwo
 	*v = (struct visitor){.port = port, .channel = ch, .since_ms = now};
 	memcpy(v->network, network, sizeof(v->network));
 	list_add_head(&s->visitors, &v->link);
-	s->nvisitors++;
-	s->visitors_ms = 0;
+	/* It was tried just now, and those before it were when they came. */
+	if (s->nvisitors++ == 0)
+		s->visitors_ms = 0;
 	while (s->nvisitors > queue_max())
 		refuse(s, visitor_to_refuse(s), "too many channels wait");
 }
@@ -226,32 +227,57 @@ static bool comes_first(const struct server *s, const struct visitor *v, unsigne
 	return !own || auth_budget_knows(&s->auth_budget, v->network, now);
 }
 
-/* One look at those that wait, or only at those that come first. A network with as many places as
- * one that has got none gets none either. In a crowd most are of one network that has all its
- * places, so only the first of these is tried. */
+/* Whether nobody that waits can get a place: all are taken, and none by a peer that is slow. */
+static bool is_full(const struct server *s, int64_t now)
+{
+	return count_places(s, NULL) >= PLACES && !find_slow_of_many(s, 0, now);
+}
+
+/* Networks of which one got no place in this look: the next ones of them get none either. Fewer
+ * than four can have all of their places while some are free, so no more are remembered. */
+struct passed_over {
+	const uint8_t *networks[PLACES / PLACES_OF_ADDRESS];
+	unsigned n;
+};
+
+static bool was_passed_over(const struct passed_over *p, const struct visitor *v)
+{
+	for (unsigned i = 0; i < min_u64(p->n, ARRAY_SIZE(p->networks)); i++)
+		if (memcmp(p->networks[i], v->network, sizeof(v->network)) == 0)
+			return true;
+	return false;
+}
+
+static void pass_over(struct passed_over *p, const struct visitor *v)
+{
+	p->networks[p->n++ % ARRAY_SIZE(p->networks)] = v->network;
+}
+
+/* One look at those that wait, or only at those that come first. A network that has as many places
+ * as one that got none of the others' gets none of them either. */
 static void let_in(struct server *s, bool first, int64_t now)
 {
 	unsigned least = PLACES_OF_ADDRESS;
-	const uint8_t *full = NULL;
+	struct passed_over passed = {.n = 0};
 
 	list_for_each_safe (pos, &s->visitors) {
 		struct visitor *v = list_entry(pos, struct visitor, link);
-		unsigned own = count_places(s, v->network);
 		struct port *port = v->port;
 		int64_t since_ms = v->since_ms;
+		unsigned own;
 
-		if (first && !comes_first(s, v, own, now))
+		if (was_passed_over(&passed, v))
 			continue;
-		if (own < PLACES_OF_ADDRESS
-				? own >= least
-				: full && memcmp(v->network, full, sizeof(v->network)) == 0)
-			continue;
-		if (make_place(s, v->network, now))
+		own = count_places(s, v->network);
+		if ((own < PLACES_OF_ADDRESS && own >= least) ||
+			(first && !comes_first(s, v, own, now))) {
+			pass_over(&passed, v);
+		} else if (make_place(s, v->network, now)) {
 			conn_admit(port, visitor_end(s, v), since_ms);
-		else if (own < PLACES_OF_ADDRESS)
-			least = own;
-		else
-			full = v->network;
+		} else {
+			least = own < least ? own : least;
+			pass_over(&passed, v);
+		}
 	}
 }
 
@@ -276,8 +302,8 @@ int64_t places_tick(struct server *s, int64_t now)
 	if (now < s->visitors_ms)
 		return s->visitors_ms;
 	drop_late(s, now);
-	let_in(s, true, now);
-	let_in(s, false, now);
+	for (int first = 1; first >= 0 && !is_full(s, now); first--)
+		let_in(s, first, now);
 	if (list_empty(&s->visitors))
 		return -1;
 	/* A place that becomes free meanwhile resets it: conn.c. */

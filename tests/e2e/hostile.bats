@@ -77,6 +77,7 @@ mount_and_use() {
 	exit_status "$mount_pid" 60 || status=$?
 	mount_pid=''
 	[ $status -lt 124 ] || die "the mount ended with status $status"
+	if grep -E "Sanitizer|runtime error" "$dir/mount.log"; then return 1; fi
 }
 
 # sweep OPTIONS ROUNDS

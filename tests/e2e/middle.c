@@ -24,15 +24,11 @@
  *
  * THREADS  Two for each connection, one for each direction. The lock guards offsets and ends.
  */
-#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +36,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "tests/e2e/proxy.h"
 
 enum { HELLO_BYTES = 32, CHUNK = 65536, OFFSETS_MAX = 65536 };
 enum how { PASS, FLIP, DROP, DOUBLE, STOP, MIXED, OFTEN, PLAY };
@@ -72,63 +70,6 @@ struct direction {
 	enum side from;
 	uint64_t at; /* bytes that have come */
 };
-
-/* ---- sockets --------------------------------------------------------------------------------- */
-
-static struct sockaddr_in address_of(const char *port)
-{
-	return (struct sockaddr_in){.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)atoi(port)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-}
-
-static int new_socket(void)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-	if (fd < 0)
-		err(1, "socket");
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	return fd;
-}
-
-static int begin_to_listen(const char *port)
-{
-	struct sockaddr_in address = address_of(port);
-	int fd = new_socket();
-
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 128))
-		err(1, "listen");
-	puts("ready");
-	fflush(stdout);
-	return fd;
-}
-
-/* -1: no server is there. */
-static int dial(const char *port)
-{
-	struct sockaddr_in address = address_of(port);
-	int fd = new_socket();
-
-	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static bool put(int fd, const uint8_t *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
-
-		if (n <= 0)
-			return false;
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
 
 /* ---- offsets --------------------------------------------------------------------------------- */
 
@@ -245,7 +186,7 @@ static void pass_direction(struct direction *d)
 		n = change(d, bytes, (size_t)n);
 		if (n < 0)
 			await_end(c);
-		if (n < 0 || !put(c->fds[!d->from], bytes, (size_t)n))
+		if (n < 0 || !proxy_put(c->fds[!d->from], bytes, (size_t)n))
 			break;
 	}
 	shutdown(c->fds[CLIENT], SHUT_RDWR);
@@ -299,23 +240,22 @@ static void open_files(struct connection *c)
 static void begin_connection(int fd, const char *server, unsigned number)
 {
 	struct connection *c = calloc(1, sizeof(*c));
-	pthread_t thread;
 
 	if (!c)
 		errx(1, "no memory");
-	*c = (struct connection){.number = number, .fds = {fd, dial(server)}, .files = {-1, -1}};
+	*c = (struct connection){
+		.number = number, .fds = {fd, proxy_dial(server)}, .files = {-1, -1}};
 	if (c->fds[SERVER] < 0 || !take_offset(c)) {
 		close_connection(c);
 		return;
 	}
 	open_files(c);
-	if (pthread_create(&thread, NULL, run_connection, c) || pthread_detach(thread))
-		errx(1, "no thread");
+	proxy_thread(run_connection, c);
 }
 
 static void stand_between(const char *port, const char *server)
 {
-	int listener = begin_to_listen(port);
+	int listener = proxy_listen(port);
 
 	for (unsigned n = 0;; n++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -339,11 +279,11 @@ static size_t play_to(int fd, enum side to)
 	if (file < 0)
 		err(1, "%s", record);
 	if (to == CLIENT && read(file, bytes, HELLO_BYTES) == HELLO_BYTES)
-		put(fd, bytes, HELLO_BYTES);
+		proxy_put(fd, bytes, HELLO_BYTES);
 	while (to == CLIENT && answered <= HELLO_BYTES &&
 		(n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
 		answered += (size_t)n;
-	while ((n = read(file, bytes, sizeof(bytes))) > 0 && put(fd, bytes, (size_t)n))
+	while ((n = read(file, bytes, sizeof(bytes))) > 0 && proxy_put(fd, bytes, (size_t)n))
 		;
 	close(file);
 	while ((n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
@@ -354,7 +294,7 @@ static size_t play_to(int fd, enum side to)
 
 static void play_to_server(const char *port)
 {
-	int fd = dial(port);
+	int fd = proxy_dial(port);
 
 	if (fd < 0)
 		errx(1, "no server");
@@ -363,7 +303,7 @@ static void play_to_server(const char *port)
 
 static void play_to_clients(const char *port)
 {
-	int listener = begin_to_listen(port);
+	int listener = proxy_listen(port);
 
 	for (;;) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -375,30 +315,14 @@ static void play_to_clients(const char *port)
 
 /* ---- main ------------------------------------------------------------------------------------ */
 
-/* By SIGTERM: tells which connections live though they have a changed byte. */
-static void *end_on_signal(void *arg)
+/* Tells which connections live though they have a changed byte. */
+static void tell_living(void)
 {
-	int signal;
-
-	sigwait(arg, &signal);
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < noffsets; i++)
 		if (offsets[i] != ENDED)
 			printf("byte %llu: %s\n", (unsigned long long)(first + i * step),
 				offsets[i] == TAKEN ? "its connection lives" : "was not reached");
-	exit(0);
-}
-
-static void await_signal(void)
-{
-	static sigset_t set;
-	pthread_t thread;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	if (pthread_create(&thread, NULL, end_on_signal, &set))
-		errx(1, "no thread");
 }
 
 static int number_of(const char *name, const char *const *names, int n)
@@ -447,7 +371,7 @@ int main(int argc, char **argv)
 		play_to_server(argv[2]);
 		return 0;
 	}
-	await_signal();
+	proxy_await_signal(tell_living);
 	if (how == PLAY)
 		play_to_clients(argv[1]);
 	stand_between(argv[1], argv[2]);

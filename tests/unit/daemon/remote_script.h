@@ -69,7 +69,7 @@ struct script {
 	atomic_uint timeout_ms;    /* told to those that attach */
 	atomic_uint nregions;      /* the same; SCRIPT_REGIONS of them can be asked for */
 	atomic_uint refuse_writes; /* so many connections refuse them to region 0, unannounced */
-	/* Of those that attach next: enum squash_kind, and the anonymous user and group. */
+	/* ATTACH's answer tells these: enum squash_kind, the anonymous user and group. */
 	atomic_uint squash_kind, squash_id;
 	atomic_bool restart; /* each ATTACH is answered as by another incarnation */
 

@@ -16,13 +16,14 @@
 #include <cmocka.h>
 
 #include "common/base/util.h"
+#include "tests/changed_byte.h"
 #include "tests/unit/common/rpc/samples.h"
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
 
 /* So many files that the inode numbers of the samples are there. The server hands them out from 2
  * on. */
-enum { FILES = 50, CHANGES = 4 };
+enum { FILES = 50, CHANGES = BYTE_CHANGES };
 
 static struct test_server server;
 static struct rpc_client hostile, victim;
@@ -170,15 +171,6 @@ static void say(const uint8_t *msg, size_t len)
 		begin_hostile();
 }
 
-static uint8_t changed(uint8_t byte, unsigned change)
-{
-	static const uint8_t flips[] = {1, 0x80};
-
-	if (change < ARRAY_SIZE(flips))
-		return byte ^ flips[change];
-	return change == 2 ? 0 : UINT8_MAX;
-}
-
 /* By day. Over verbs channels are slow to begin. */
 static unsigned stride(void)
 {
@@ -239,7 +231,7 @@ static void bytes__of_an_attached_client(void **state)
 				if (!is_due(op + at, change))
 					continue;
 				encode(op, msg);
-				msg[at] = changed(msg[at], change);
+				msg[at] = changed_byte(msg[at], change);
 				say(msg, len);
 			}
 		}
@@ -322,7 +314,7 @@ static void bytes__of_attach(void **state)
 			if (driver_kind != TRANSPORT_SHM)
 				assert_int_equal(client_prove(&hostile, &server.key), 0);
 			stay_alive(&victim);
-			msg[at] = changed(right, change);
+			msg[at] = changed_byte(right, change);
 			if (try_to_send(msg, len))
 				goes_on();
 			msg[at] = right;

@@ -9,14 +9,8 @@
 #include "common/auth/auth_memory.h"
 #include "common/auth/handshake.h"
 #include "common/auth/record.h"
+#include "common/base/sanitized.h"
 #include "tests/unit/dumped.h"
-
-/* Then the heap is the sanitizer's. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true;
-#else
-static const bool is_sanitized = false;
-#endif
 
 /* All secrets of the test lie here, and here alone. */
 struct secrets {
@@ -79,7 +73,7 @@ static void assert_not_dumped(const struct secrets *s)
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		const char *where = dumped_where(all[i].bytes, AUTH_KEY_BYTES);
 
-		if (where && !is_sanitized)
+		if (where && !IS_SANITIZED)
 			fail_msg("%s is in %s", all[i].name, where);
 	}
 }

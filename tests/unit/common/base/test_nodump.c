@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "common/base/sanitized.h"
 #include "tests/unit/dumped.h"
 
 enum { PATTERN_BYTES = 32 };
@@ -58,7 +59,7 @@ static void nodump_exclude__private_mapping(void **state)
 }
 
 /* The heap of a sanitizer takes the place of ours, for the sake of its checks. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !IS_SANITIZED
 
 static void nodump_alloc__no_size_is_dumped(void **state)
 {
@@ -151,7 +152,7 @@ int main(void)
 		cmocka_unit_test(nodump_map__is_not_dumped),
 		cmocka_unit_test(malloc__is_dumped),
 		cmocka_unit_test(nodump_exclude__private_mapping),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !IS_SANITIZED
 		cmocka_unit_test(nodump_alloc__no_size_is_dumped),
 		cmocka_unit_test(nodump_alloc__edges),
 #endif

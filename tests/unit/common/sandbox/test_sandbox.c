@@ -26,17 +26,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/sanitized.h"
 #include "common/base/util.h"
 #include "common/sandbox/landlock.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/syscall_filter.h"
-
-/* A sanitizer's process gets no sandbox. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true;
-#else
-static const bool is_sanitized = false;
-#endif
 
 /* In a child: the first that does not hold is told, and is the exit status. */
 #define DEMAND(condition)                                                             \
@@ -55,7 +49,7 @@ static void in_child(void (*body)(void))
 	pid_t child;
 	int status;
 
-	if (is_sanitized)
+	if (IS_SANITIZED)
 		return;
 	fflush(NULL);
 	child = fork();

@@ -3,7 +3,9 @@
 
 #include <stdatomic.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include "common/base/sanitized.h"
+
+#if IS_SANITIZED
 
 long nallocs(void)
 {

@@ -320,16 +320,25 @@ static struct channel *crowd(const char *from)
 	return first;
 }
 
-/* The newest can get none of the slow ones' places. Another one can, which has waited longer. */
-static void tick__one_that_gets_none_keeps_none_out(void **state)
+/* Networks 1 to 4 have all places. Returns the first one's channels. */
+static struct channel *full_house(void)
 {
-	struct channel *slow = crowd("2001:db8:1::1"), *client, *one_more;
+	struct channel *first = crowd("2001:db8:1::1");
 
 	crowd("2001:db8:2::1");
 	crowd("2001:db8:3::1");
 	crowd("2001:db8:4::1");
+	return first;
+}
+
+/* The newest can get none of the slow ones' places. Another one can, which has waited longer. */
+static void tick__one_that_gets_none_keeps_none_out(void **state)
+{
+	struct channel *slow = full_house(), *client, *one_more;
+
 	client = arrive("2001:db8:5::1");
 	one_more = arrive("2001:db8:4::2");
+	auth_budget_give_back(&server.auth_budget, &one_more->peer_address, now_ms());
 	tick();
 	assert_true(waits(client) && waits(one_more));
 	take_step(slow, PLACES_OF_ADDRESS, false);
@@ -342,11 +351,8 @@ static void tick__one_that_gets_none_keeps_none_out(void **state)
 /* A network without any place comes before those that have most. */
 static void tick__free_place_is_for_those_without(void **state)
 {
-	struct channel *in = crowd("2001:db8:1::1"), *client, *one_more;
+	struct channel *in = full_house(), *client, *one_more;
 
-	crowd("2001:db8:2::1");
-	crowd("2001:db8:3::1");
-	crowd("2001:db8:4::1");
 	client = arrive("2001:db8:5::1");
 	one_more = arrive("2001:db8:1::2");
 	conn_fence(conn_of(&in[0]));
@@ -376,10 +382,7 @@ static void incoming__queue_of_a_crowd_has_room_for_others(void **state)
 {
 	struct channel *client, *first;
 
-	crowd("2001:db8:1::1");
-	crowd("2001:db8:2::1");
-	crowd("2001:db8:3::1");
-	crowd("2001:db8:4::1");
+	full_house();
 	client = arrive("2001:db8:5::1");
 	first = arrive_many("2001:db8:1::1", PLACES_QUEUE + 1);
 	assert_true(waits(client));
