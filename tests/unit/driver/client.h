@@ -70,8 +70,10 @@ void server_address(const struct test_server *s, struct transport_address *addre
  * 0. */
 void server_stop(struct test_server *s);
 void server_wait(struct test_server *s);
-/* Has the server logged these words? */
+/* Has the server logged these words? The second function waits for them, and fails without: the
+ * server may answer one channel before it has looked at another. */
 bool server_logged(const struct test_server *s, const char *words);
+void server_logs(const struct test_server *s, const char *words);
 void server_fini(struct test_server *s);
 /* Runs another server on the same directory. It must fail, and its message must have these
  * words. */

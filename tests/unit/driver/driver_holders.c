@@ -45,20 +45,16 @@ static void end__of_one_that_gives_nothing_back(void **state)
 	began = now_ms();
 	ask(0, 0, getattr_request(ino));
 	if (driver_kind == TRANSPORT_SHM) {
-		while (!server_logged(&server, "when its process goes on or ends")) {
-			assert_true(now_ms() - began < WAIT_MS);
-			usleep(10000);
-		}
+		server_logs(&server, "when its process goes on or ends");
 		expect_no_recall(0);
 		assert_true(status_says("\"waiting\":1"));
 		holder_kill(&h);
 	}
 	assert_true(expect(0, RPC_GETATTR, 0).attr.attr.mtime > before);
 	assert_true(now_ms() - began >= LEASE_MS);
-	assert_true(server_logged(&server, "others wait for it: /" HOLDER_FILE));
-	assert_true(server_logged(
-		&server, "is ended: it has not given back inode 2, /" HOLDER_FILE ", for "));
-	assert_true(server_logged(&server, "of client holder at export 'default'"));
+	server_logs(&server, "others wait for it: /" HOLDER_FILE);
+	server_logs(&server, "is ended: it has not given back inode 2, /" HOLDER_FILE ", for ");
+	server_logs(&server, "of client holder at export 'default'");
 	if (driver_kind != TRANSPORT_SHM)
 		holder_kill(&h);
 	client_fini(&clients[0]);
@@ -77,8 +73,8 @@ static void end__of_one_that_has_died(void **state)
 	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
 	assert_true(expect(0, RPC_LEASE, 0).entry.attr.mtime > before);
 	if (driver_kind == TRANSPORT_SHM) {
-		assert_true(server_logged(&server,
-			"is ended: its process has ended, and others want inode 2, /" HOLDER_FILE));
+		server_logs(&server,
+			"is ended: its process has ended, and others want inode 2, /" HOLDER_FILE);
 		assert_false(server_logged(&server, "has not given back"));
 	}
 	client_fini(&clients[0]);
@@ -246,8 +242,7 @@ static void end__nobody_else_says_that_it_is_unmapped(void **state)
 	begin(0, ATTACH_SHARED);
 	ino = held_ino(0);
 	ask(0, 0, getattr_request(ino));
-	while (!server_logged(&server, "is ended: it has not given back inode 2"))
-		usleep(10000);
+	server_logs(&server, "is ended: it has not given back inode 2");
 	client_init(&clients[1], &server, "holder", 1);
 	clients[1].flags = ATTACH_SHARED;
 	client_connect(&clients[1]);

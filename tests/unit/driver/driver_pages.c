@@ -179,7 +179,7 @@ static void spare__of_one_that_says_it_has_none_and_has(void **state)
 		usleep(10000);
 	}
 	assert_true(rep.grant.ngrant);
-	assert_true(server_logged(&server, "pages that others lack"));
+	server_logs(&server, "pages that others lack");
 	client_wait_closed(&clients[1]);
 	client_connect(&clients[1]);
 	memcpy(clients[1].owner, "elsewhere", sizeof("elsewhere"));
@@ -335,7 +335,7 @@ static void restart__with_one_that_stays_away__waits_no_longer_than_time_will_te
 	ask(0, 1, grant_request(true));
 	if (driver_kind == TRANSPORT_SHM) {
 		assert_int_equal(await_grant(), -ENOSPC);
-		assert_true(server_logged(&server, "can't be used again before its process"));
+		server_logs(&server, "can't be used again before its process");
 		assert_true(wait_in_vain() < GIVE_MS);
 		assert_int_equal(statfs_free(), 0);
 		holder_kill(&h);
@@ -344,7 +344,7 @@ static void restart__with_one_that_stays_away__waits_no_longer_than_time_will_te
 		assert_int_equal(await_grant(), 0);
 		holder_kill(&h);
 	}
-	assert_true(server_logged(&server, "requests wait for pages"));
+	server_logs(&server, "requests wait for pages");
 	client_fini(&clients[0]);
 }
 

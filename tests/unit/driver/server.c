@@ -22,6 +22,7 @@
 
 #include "common/transport/address.h"
 #include "server/base/exit_status.h"
+#include "common/base/clock.h"
 #include "common/base/util.h"
 #include "tests/unit/memory_dir.h"
 
@@ -352,6 +353,20 @@ bool server_logged(const struct test_server *s, const char *words)
 
 	read_log(s, text, sizeof(text));
 	return strstr(text, words);
+}
+
+void server_logs(const struct test_server *s, const char *words)
+{
+	int64_t until = now_ms() + WAIT_MS;
+	char text[8192];
+
+	while (!server_logged(s, words)) {
+		if (now_ms() >= until) {
+			read_log(s, text, sizeof(text));
+			fail_msg("'%s' does not say '%s'", text, words);
+		}
+		usleep(10000);
+	}
 }
 
 void server_refuses(struct test_server *s, const char *export, const char *words)
