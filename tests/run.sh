@@ -315,25 +315,24 @@ stage_unit() {
 # area takes the next, so that all end together. Long areas come first.
 e2e_streams=3
 stage_e2e() {
-	local queue=$work/e2e.queue i pids=()
 	build dev || return 0
-	e2e_queue >"$queue"
+	e2e_queue | run_areas e2e dev
+}
+
+# run_areas STAGE PRESET: reads lines of "AREA TRANSPORT".
+run_areas() {
+	local stage=$1 preset=$2 queue=$work/$1.queue i pids=()
+	cat >"$queue"
 	for ((i = 0; i < e2e_streams; i++)); do
-		run_queue "$queue" &
+		run_queue "$queue" "$stage" "$preset" &
 		pids+=($!)
 	done
 	wait "${pids[@]}"
 }
 
-# Lines of "AREA TRANSPORT".
 e2e_queue() {
 	local area
-	for area in "${long[@]}"; do
-		[[ " ${remote[*]} " != *" $area "* ]] || echo "$area tcp"
-		[[ " ${shared[*]} " != *" $area "* ]] || echo "$area shm"
-	done
 	for area in "${areas[@]}"; do
-		[[ " ${long[*]} " != *" $area "* ]] || continue
 		[[ " ${remote[*]} " != *" $area "* ]] || echo "$area tcp"
 		[[ " ${shared[*]} " != *" $area "* ]] || echo "$area shm"
 	done
@@ -341,10 +340,10 @@ e2e_queue() {
 
 # Shows the output of each area whole.
 run_queue() {
-	local queue=$1 area transport out areas_may_be_empty=1
+	local queue=$1 stage=$2 preset=$3 area transport out areas_may_be_empty=1
 	while read -r area transport < <(take_from "$queue"); do
-		out=$work/e2e.$area.$transport.out
-		run_bats "e2e:$area" "$transport" dev "$area" >"$out" 2>&1
+		out=$work/$stage.$area.$transport.out
+		run_bats "$stage:$area" "$transport" "$preset" "$area" >"$out" 2>&1
 		flock "$work" cat "$out"
 		rm "$out"
 	done
@@ -380,7 +379,7 @@ stage_lint() {
 stage_asan() {
 	build asan || return 0
 	run_unit asan "$builds/asan"
-	run_bats asan tcp asan "${asan[@]}"
+	printf '%s tcp\n' "${asan[@]}" | run_areas asan asan
 }
 
 stage_tsan() {
@@ -388,7 +387,7 @@ stage_tsan() {
 	build tsan || return 0
 	# Under some kernels' address randomisation the thread sanitizer can't place its shadow.
 	run_unit tsan "$builds/tsan" setarch -R
-	run_bats tsan tcp tsan "${tsan[@]}"
+	printf '%s tcp\n' "${tsan[@]}" | run_areas tsan tsan
 }
 
 # Valgrind finds what sanitizers do not: memory of the server that is used before it is set.
@@ -422,11 +421,11 @@ stage_platforms() {
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
 shared=(cost faults mount coherence shared_faults shared_fence "${local_only[@]}")
 long=(shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
-areas=() remote=()
+areas=("${long[@]}") remote=()
 for area in "$root"/tests/e2e/*.bats; do
-	area=${area##*/}
-	areas+=("${area%.bats}")
-	[[ " ${local_only[*]} " == *" ${area%.bats} "* ]] || remote+=("${area%.bats}")
+	area=$(basename "$area" .bats)
+	[[ " ${long[*]} " == *" $area "* ]] || areas+=("$area")
+	[[ " ${local_only[*]} " == *" $area "* ]] || remote+=("$area")
 done
 asan=(namespace) tsan=(basic shared_mmap)
 # Slow under the thread sanitizer, and the work of one thread only.
@@ -436,7 +435,7 @@ one_threaded=(test_server_namespace_copy test_server_check_damage test_server_na
 emulated=(faults coherence)
 
 take_all() {
-	shared=("${areas[@]}") remote=("${areas[@]}") asan=() tsan=() emulated=() one_threaded=()
+	shared=("${areas[@]}") remote=("${areas[@]}") asan=("${areas[@]}") tsan=("${areas[@]}") emulated=() one_threaded=()
 	limit=10800
 	export RMEMFS_TEST_NIGHTLY=1
 }
