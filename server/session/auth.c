@@ -148,8 +148,6 @@ static void step_ended(struct conn *c)
 		rep.auth.tail.data = attempt_flight(c->attempt, &len);
 		rep.auth.tail.len = (uint32_t)len;
 		client_request_answer(req, &rep);
-		c->step_ms = now_ms();
-		c->server->visitors_ms = 0;
 		break;
 	case HANDSHAKE_DONE:
 		proven(c, req);

@@ -42,10 +42,10 @@ struct auth_budget {
 /* Charges a handshake. False: it has to wait; ask again at *again_ms. */
 bool auth_budget_take(struct auth_budget *b, const struct sockaddr_storage *address, int64_t now,
 	int64_t *again_ms);
-/* A handshake that was charged has succeeded. */
 /* Whether a client of the network (address.h) was let in within a day. */
 bool auth_budget_knows(
 	const struct auth_budget *b, const uint8_t network[ADDRESS_NETWORK_BYTES], int64_t now);
+/* A handshake that was charged has succeeded. */
 void auth_budget_give_back(
 	struct auth_budget *b, const struct sockaddr_storage *address, int64_t now);
 

@@ -154,6 +154,13 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+/* The next step is the peer's: its time begins, and those that wait for its place look again. */
+static void step_is_due(struct conn *c)
+{
+	c->step_ms = now_ms();
+	c->server->visitors_ms = 0;
+}
+
 static void unattached_del(struct conn *c)
 {
 	list_del(&c->link);
@@ -311,6 +318,7 @@ void conn_disconnect(struct conn *c)
 	lose_news(c);
 	drop_requests(c);
 	c->state = CONN_CLOSING;
+	step_is_due(c);
 	channel_disconnect(c->channel);
 }
 
@@ -446,6 +454,8 @@ void client_request_drop(struct client_request *req)
 	req->conn->server->events->request_left(req);
 	channel_recv_done(req->conn->channel, req->msg);
 	req->msg = NULL;
+	if (!req->conn->session && (req->rpc.op == RPC_AUTH || req->rpc.op == RPC_ATTACH))
+		step_is_due(req->conn);
 }
 
 void client_request_reply(struct client_request *req, void *buf, uint32_t len)

@@ -56,7 +56,7 @@ struct conn {
 	int64_t silent_ms; /* how long it was silent, if it is closed for that */
 	bool hung_up;      /* its peer has ended it, as the end of a process does */
 	uint64_t serial;   /* a later connection has a higher one */
-	/* Of places.h: the peer's network, and since when its step of the handshake is due. */
+	/* Of places.h: the peer's network, and since when its step is due. */
 	uint8_t network[ADDRESS_NETWORK_BYTES];
 	int64_t step_ms;
 	bool rung; /* a ring was sent, and no PING has come since */

@@ -98,7 +98,9 @@ static bool make_place(struct server *s, const uint8_t *network, int64_t now)
 	slow = own < PLACES_OF_ADDRESS ? find_slow_of_many(s, own, now)
 				       : find_slow_of(s, network, now);
 	if (slow)
-		conn_breach(slow, "it has proven no key in time, and others wait");
+		conn_breach(slow, slow->state == CONN_CLOSING
+					  ? "it was refused and stays, and others wait"
+					  : "it has proven no key in time, and others wait");
 	return slow;
 }
 

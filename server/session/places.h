@@ -17,8 +17,9 @@
  * the newest does: a crowd that is silent would keep a client behind it for as long as it likes.
  *
  * A client takes its steps at once. While another channel wants its place, a peer has PLACE_MS for
- * each: for its first message, and for its flight of the handshake. Then its channel is closed, the
- * oldest first. A step that the server owes does not count, nor an ATTACH that waits.
+ * each: for its first message, for its flight of the handshake, and to go once it is refused. Then
+ * its channel is closed, the oldest first. A step that the server owes does not count, nor an
+ * ATTACH that waits.
  *
  * A peer that has proven a key has no place here, and is bounded by UNATTACHED_MAX, as peers over
  * shm are. Each channel has UNATTACHED_MS from its hello to ATTACH in all (session.c).

@@ -12,6 +12,7 @@
 #include "common/auth/handshake.h"
 #include "common/transport/address.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/transport/kinds.h"
 
@@ -76,11 +77,16 @@ void client_connect(struct rpc_client *c)
 {
 	struct transport_address address;
 	struct event event;
+	char log[LOG_BYTES];
 
 	server_address(c->server, &address);
 	assert_int_equal(channel_connect(c->q, &address, &c->channel), 0);
 	client_event(c, &event);
-	assert_int_equal(event.type, EV_OPEN);
+	if (event.type != EV_OPEN) {
+		server_read_log(c->server, log, sizeof(log));
+		fprintf(stderr, "%s", log);
+		fail_msg("no channel: event %d, %s", event.type, errno_text(event.status));
+	}
 	c->proven = false;
 }
 

@@ -339,7 +339,7 @@ void server_check(struct test_server *s)
 	server_start(s);
 }
 
-static void read_log(const struct test_server *s, char *log_text, size_t size)
+void server_read_log(const struct test_server *s, char *log_text, size_t size)
 {
 	autoclose int fd = open(s->log, O_RDONLY | O_CLOEXEC);
 	ssize_t n = read(fd, log_text, size - 1);
@@ -349,20 +349,20 @@ static void read_log(const struct test_server *s, char *log_text, size_t size)
 
 bool server_logged(const struct test_server *s, const char *words)
 {
-	char text[8192];
+	char text[LOG_BYTES];
 
-	read_log(s, text, sizeof(text));
+	server_read_log(s, text, sizeof(text));
 	return strstr(text, words);
 }
 
 void server_logs(const struct test_server *s, const char *words)
 {
 	int64_t until = now_ms() + WAIT_MS;
-	char text[8192];
+	char text[LOG_BYTES];
 
 	while (!server_logged(s, words)) {
 		if (now_ms() >= until) {
-			read_log(s, text, sizeof(text));
+			server_read_log(s, text, sizeof(text));
 			fail_msg("'%s' does not say '%s'", text, words);
 		}
 		usleep(10000);
@@ -371,14 +371,14 @@ void server_logs(const struct test_server *s, const char *words)
 
 void server_refuses(struct test_server *s, const char *export, const char *words)
 {
-	char text[8192];
+	char text[LOG_BYTES];
 	int status;
 
 	assert_int_equal(truncate(s->log, 0), 0);
 	status = wait_bounded(spawn(s, export));
 	assert_true(WIFEXITED(status));
 	assert_true(WEXITSTATUS(status) == SERVER_REFUSED || WEXITSTATUS(status) == SERVER_FAILED);
-	read_log(s, text, sizeof(text));
+	server_read_log(s, text, sizeof(text));
 	if (!strstr(text, words))
 		fail_msg("'%s' does not say '%s'", text, words);
 }

@@ -40,6 +40,10 @@ static void reject_one(struct channel *ch)
 	ch->state = CH_CLOSED;
 }
 
+static void disconnect_one(struct channel *ch)
+{
+}
+
 static int fence_one(struct channel *ch)
 {
 	return 0;
@@ -57,6 +61,7 @@ static void recv_done(struct channel *ch, const void *data)
 static struct transport_ops ops = {.accept = accept_one,
 	.reject = reject_one,
 	.fence = fence_one,
+	.disconnect = disconnect_one,
 	.delete = delete_one,
 	.recv_done = recv_done};
 static struct transport transport = {.ops = &ops};
@@ -260,6 +265,29 @@ static void tick__place_of_one_that_is_slow(void **state)
 }
 
 /* Nobody is closed for being slow while nobody waits. */
+/* The server's step ends: the peer's begins, and the next look is when that is over. */
+static void tick__place_of_one_that_was_refused_and_stays(void **state)
+{
+	struct channel *first = arrive_many("::ffff:10.0.0.1", PLACES_OF_ADDRESS), *late;
+	static const unsigned steps[] = {RPC_AUTH, RPC_ATTACH};
+
+	for (unsigned i = 0; i < PLACES_OF_ADDRESS; i++)
+		asks(&first[i], steps[i % 2]);
+	pass(PLACE_MS);
+	late = arrive("::ffff:10.0.0.1");
+	assert_true(tick() > now_ms() + PLACE_MS);
+	for (unsigned i = 0; i < PLACES_OF_ADDRESS; i++) {
+		client_request_drop(&conn_of(&first[i])->controls[0]);
+		if (i % 4 < 2)
+			conn_disconnect(conn_of(&first[i]));
+	}
+	assert_true(tick() <= now_ms() + PLACE_MS);
+	assert_true(waits(late));
+	pass(PLACE_MS);
+	tick();
+	assert_true(is_in(late));
+}
+
 static void incoming__finds_one_that_is_slow(void **state)
 {
 	struct channel *in = arrive_many("::ffff:10.0.0.1", PLACES_OF_ADDRESS);
@@ -460,6 +488,7 @@ int main(void)
 		CASE(tick__place_of_one_that_goes__is_the_newests),
 		CASE(tick__proof_leaves_a_place),
 		CASE(tick__place_of_one_that_is_slow),
+		CASE(tick__place_of_one_that_was_refused_and_stays),
 		CASE(incoming__finds_one_that_is_slow),
 		CASE(incoming__waits_for_the_servers_steps),
 		CASE(incoming__takes_from_those_that_have_most),
