@@ -41,7 +41,10 @@ stage_packages() {
 		[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || echo dbench postgresql postgresql-contrib rsync stress-ng
 		;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
-	vm | vm2) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2 ;;
+	vm | vm2)
+		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2
+		[ "$1" = vm ] || echo tcpdump
+		;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
 		echo lintian dpkg-dev file binutils diffutils zsh ;;
 	fuzz) echo clang libclang-rt-dev ;;

@@ -172,7 +172,7 @@ clean_up() {
 	for pid in "$dir"/*.pid; do
 		[ ! -e "$pid" ] || kill -KILL "$(cat "$pid")" 2>/dev/null || true
 	done
-	rm -rf "$dir" "$memory"
+	rm -rf "$dir" "$memory" /etc/modprobe.d/rmemfs-test.conf
 	return $failed
 }
 
@@ -200,6 +200,38 @@ tallied() {
 	for host in client server; do
 		grep "^$host " "$mnt/log" | cmp - <(seq -f "$host %.0f" 0 $(($1 - 1)))
 	done
+}
+
+# ---- what the wire shows ----------------------------------------------------------------------------
+
+# capture: records all frames of this machine in $dir/frames.
+capture() {
+	program capture tcpdump -i eth0 -s 0 -U -Z root -w "$dir/frames"
+	log_says capture 20 'listening on eth0'
+}
+
+end_capture() {
+	kill -INT "$(pid_of capture)"
+	ends capture 20
+}
+
+# kernel_tls on|off: whether this machine's kernel has TLS for sockets from now on.
+kernel_tls() {
+	local off=/etc/modprobe.d/rmemfs-test.conf
+	modprobe -r tls
+	mkdir -p "${off%/*}"
+	if [ "$1" = on ]; then
+		rm -f "$off"
+		modprobe tls
+	else
+		echo 'install tls /bin/false' >"$off"
+		! modprobe tls 2>/dev/null
+	fi
+}
+
+# The sockets that the kernel protects now, in both directions.
+tls_sockets() {
+	cat /proc/net/tls_stat 2>/dev/null | awk '/^TlsCurr[TR]xSw/ { n += $2 } END { print n + 0 }'
 }
 
 # ---- who has files open ---------------------------------------------------------------------------

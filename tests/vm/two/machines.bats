@@ -50,6 +50,43 @@ teardown() {
 	on client fio_verify --size=8M --bsrange=512-1M --ioengine=libaio --iodepth=8 --direct=1
 }
 
+# ---- what the wire shows ----------------------------------------------------------------------------
+
+# bats test_tags=only:verbs
+@test "over verbs no name can be read on the wire, and bytes of files can" {
+	on client capture
+	on client eval 'echo bytes-that-go-plain >"$mnt/name-that-goes-sealed"
+		ln -s target-that-goes-sealed "$mnt/link"
+		setfattr -n user.value -v value-that-goes-sealed "$mnt/name-that-goes-sealed"
+		drop_caches'
+	on client remount
+	on client eval '[ "$(ls "$mnt")" = "$(printf "%s\n" link name-that-goes-sealed)" ]
+		[ "$(readlink "$mnt/link")" = target-that-goes-sealed ]
+		[ "$(cat "$mnt/name-that-goes-sealed")" = bytes-that-go-plain ]'
+	on client end_capture
+	on client eval '! grep -a sealed "$dir/frames" && grep -aq bytes-that-go-plain "$dir/frames"'
+}
+
+# bats test_tags=only:tcp
+@test "TLS by the kernel of one machine only, then by the other's, and by none" {
+	for with in client server none; do
+		on client unmount
+		on server stop_server
+		for guest in client server; do
+			on $guest kernel_tls "$([ $guest = $with ] && echo on || echo off)"
+		done
+		on server serve
+		on client mount_remote
+		on client eval "make_tree \"\$dir/$with\"; cp -a \"\$dir/$with\" \"\$mnt/\""
+		on client remount
+		on client eval "same_tree \"\$dir/$with\" \"\$mnt/$with\""
+		for guest in client server; do
+			on $guest eval "$([ $guest = $with ] && echo '[ "$(tls_sockets)" -gt 0 ]' || echo '[ "$(tls_sockets)" -eq 0 ]')"
+		done
+	done
+	on server log_says server 1 'the kernel has no TLS for sockets, so this process protects .*: modprobe tls'
+}
+
 # ---- several clients that write -------------------------------------------------------------------
 
 # Times come from the server, whose clock each guest sets to the second at its start.
