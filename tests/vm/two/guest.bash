@@ -225,13 +225,15 @@ kernel_tls() {
 		modprobe tls
 	else
 		echo 'install tls /bin/false' >"$off"
-		! modprobe tls 2>/dev/null
+		if modprobe tls 2>/dev/null; then die "it loads tls all the same"; fi
 	fi
+
 }
 
 # The sockets that the kernel protects now, in both directions.
 tls_sockets() {
-	cat /proc/net/tls_stat 2>/dev/null | awk '/^TlsCurr[TR]xSw/ { n += $2 } END { print n + 0 }'
+	[ -e /proc/net/tls_stat ] || echo 0
+	[ ! -e /proc/net/tls_stat ] || awk '/^TlsCurr[TR]xSw/ { n += $2 } END { print n + 0 }' /proc/net/tls_stat
 }
 
 # ---- who has files open ---------------------------------------------------------------------------
