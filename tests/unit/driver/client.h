@@ -70,7 +70,7 @@ void server_address(const struct test_server *s, struct transport_address *addre
  * 0. */
 void server_stop(struct test_server *s);
 void server_wait(struct test_server *s);
-/* What the server has logged so far, as far as there is room. */
+/* Reads the server's log, as far as there is room. */
 enum { LOG_BYTES = 8192 };
 void server_read_log(const struct test_server *s, char *log_text, size_t size);
 /* Has the server logged these words? The second function waits for them, and fails without: the
