@@ -89,6 +89,7 @@ endfunction()
 
 move_symbols(${CPACK_TEMPORARY_DIRECTORY}/client/usr/sbin/rmemfs)
 move_symbols(${CPACK_TEMPORARY_DIRECTORY}/client/usr/bin/rmemfsctl)
+move_symbols(${CPACK_TEMPORARY_DIRECTORY}/client/usr/bin/rmemfs-metrics)
 move_symbols(${CPACK_TEMPORARY_DIRECTORY}/server/usr/sbin/rmemfs-server)
 foreach(component ${CPACK_COMPONENTS_ALL})
   string(TOUPPER ${component} upper)

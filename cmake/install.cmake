@@ -15,7 +15,7 @@ install(CODE "
 # server over the network and needs no rights: bin, in every user's PATH.
 install(TARGETS rmemfs RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT client)
 install(TARGETS rmemfs-server RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT server)
-install(TARGETS rmemfsctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT client)
+install(TARGETS rmemfsctl rmemfs-metrics RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT client)
 
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/installed)
 
@@ -42,8 +42,15 @@ function(install_unit unit component)
 endfunction()
 install_unit(rmemfs-server.service server)
 install_unit(rmemfs@.service client)
+install_unit(rmemfs-metrics.service client)
+install(FILES systemd/rmemfs-metrics-server.conf COMPONENT server
+  DESTINATION ${RMEMFS_SYSTEMD_UNIT_DIR}/rmemfs-metrics.service.d RENAME server.conf)
 install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf
   COMPONENT server)
+install(FILES systemd/rmemfs-mounts.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs-mounts.conf
+  COMPONENT client)
+install(FILES systemd/rmemfs-mounts.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR} RENAME rmemfs-mounts.conf
+  COMPONENT client)
 install(FILES systemd/rmemfs.modules-load.conf DESTINATION ${RMEMFS_MODULES_LOAD_DIR} RENAME rmemfs.conf
   COMPONENT client)
 configure_file(systemd/rmemfs.tmpfiles.conf.in installed/rmemfs.tmpfiles.conf @ONLY)
@@ -99,6 +106,7 @@ function(install_page page component)
 endfunction()
 install_page(daemon/rmemfs.8 client)
 install_page(daemon/rmemfsctl.8 client)
+install_page(daemon/rmemfs-metrics.8 client)
 install_page(config/rmemfs.conf.5 client)
 install_page(server/rmemfs-server.8 server)
 

@@ -13,8 +13,8 @@ bin=${1:-build/dev}/bin
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-docs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-programs=(rmemfs rmemfs-server rmemfsctl)
-manuals=(daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)
+programs=(rmemfs rmemfs-server rmemfsctl rmemfs-metrics)
+manuals=(daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 daemon/rmemfs-metrics.8 config/rmemfs.conf.5)
 conf_page=config/rmemfs.conf.5
 
 complain() {
@@ -303,7 +303,7 @@ readme_messages() {
 }
 
 words_of() {
-	grep -oE '"[a-z_]+"' | tr -d '"'
+	grep -oE '"[a-z][a-z0-9_]*"' | tr -d '"'
 }
 
 # Members of the JSON: the words of the code that writes it, but not those that describe states.
@@ -312,6 +312,23 @@ json() {
 	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
 		grep . >"$work/rmemfsctl.8"
 	same "members of the JSON" "$work/status.c" "$work/rmemfsctl.8"
+}
+
+# The same of a mount, in code that has them in another order.
+mount_json() {
+	sed '/^static const char .*_name(/,/^}/d; /^static json_t .*_text(/,/^}/d' \
+		daemon/admin/report.c daemon/ctl/mount_ask.c |
+		words_of | grep -vx status | sort -u >"$work/report.c"
+	section daemon/rmemfsctl.8 'JSON OF A MOUNT' | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
+		grep . | sort -u >"$work/rmemfsctl.8"
+	same "members of a mount's JSON" "$work/report.c" "$work/rmemfsctl.8"
+}
+
+# Metrics: each family in the code is in the page, and the reverse.
+metrics() {
+	grep -oE '"rmemfs_[a-z_]+"' daemon/metrics/openmetrics.c | tr -d '"' | sort -u >"$work/openmetrics.c"
+	section daemon/rmemfs-metrics.8 METRICS | grep -oE 'rmemfs_[a-z_]+' | sort -u >"$work/rmemfs-metrics.8"
+	same "metrics" "$work/openmetrics.c" "$work/rmemfs-metrics.8"
 }
 
 states() {
@@ -325,6 +342,8 @@ environment() {
 	# No user of a release sees RMEMFS_WORN_BLOCKS: it is for tests alone.
 	grep -rhoE 'getenv\("[A-Z_]+"' common server daemon --include='*.c' | cut -d '"' -f 2 |
 		grep -vx RMEMFS_WORN_BLOCKS >"$work/sources"
+	# The server looks for no socket of a mount.
+	[ "$1" != server/rmemfs-server.8 ] || sed -i /^XDG_RUNTIME_DIR$/d "$work/sources"
 	section "$1" ENVIRONMENT | sed -n 's/^\.It Ev //p' | sed 's/ , /\n/g' >"$work/page"
 	grep RMEMFS_ "$work/page" >"$work/ours"
 	all_in "variables of the sources" "$work/sources" "$work/page" || return
@@ -550,6 +569,7 @@ changelog() {
 check "options of rmemfs" options rmemfs daemon/mount/options.c
 check "options of rmemfs-server" options rmemfs-server server/config/options.c
 check "options of rmemfsctl" options rmemfsctl daemon/ctl/args.c
+check "options of rmemfs-metrics" options rmemfs-metrics daemon/metrics/rmemfs_metrics.c
 check "usages of rmemfsctl" usages
 check "completion in bash" completion bash
 check "completion in zsh" completion zsh
@@ -566,6 +586,8 @@ check "warnings in rmemfs(8)" explained daemon/rmemfs.8 daemon/kcache/kernel_att
 check "warnings in rmemfs-server(8)" explained server/rmemfs-server.8 server/recall/{recall,recall_late,lock_news}.c
 check "messages in the README" readme_messages
 check "members of the status" json
+check "members of a mount's status" mount_json
+check "metrics of rmemfs-metrics" metrics
 check "states in the status" states
 check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8

@@ -13,6 +13,7 @@ cd "${2:-$(dirname "$0")/..}"
 order() {
 	cat <<-END
 		daemon mount
+		daemon admin
 		daemon serve
 		daemon ops
 		daemon barrier squash
@@ -24,6 +25,7 @@ order() {
 		daemon fuse
 		daemon remote
 		daemon request
+		daemon metrics
 		daemon ctl
 		server serve
 		server check admin
@@ -79,8 +81,8 @@ calls() {
 		}'
 }
 
-# Prints "FILE -> FILE[: SYMBOL]" for each use that runs upward, or sideways. rmemfsctl knows
-# nothing of the mount, and the mount nothing of rmemfsctl.
+# Prints "FILE -> FILE[: SYMBOL]" for each use that runs upward, or sideways. rmemfsctl and
+# rmemfs-metrics know nothing of the mount, and the mount nothing of them.
 against() {
 	awk '
 		function folder(path) {
@@ -99,7 +101,8 @@ against() {
 			split(to, b, "/")
 			if (!(from in rank)) { print $1 " -> no folder of the order"; next }
 			if (from == to || a[1] != b[1]) next
-			if (rank[from] < rank[to] && to != "daemon/ctl") next
+			apart = to ~ /^daemon\/(ctl|metrics)$/ && from != "daemon/metrics"
+			if (rank[from] < rank[to] && !apart) next
 			print $1 " -> " $2 ($3 == "" ? "" : ": " $3)
 		}' "$@"
 }

@@ -49,7 +49,10 @@ contents() {
 	diff - "$work/found" <<-END || return
 		-rw-r--r-- etc/rmemfs/client.conf
 		-rw-r--r-- usr/lib/modules-load.d/rmemfs.conf
+		-rw-r--r-- usr/lib/systemd/system/rmemfs-metrics.service
 		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
+		-rw-r--r-- usr/lib/sysusers.d/rmemfs-mounts.conf
+		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs-mounts.conf
 		-rw-r--r-- usr/share/bash-completion/completions/rmemfs
 		-rw-r--r-- usr/share/doc/rmemfs/changelog.Debian.gz
 		-rw-r--r-- usr/share/doc/rmemfs/changelog.gz
@@ -57,9 +60,11 @@ contents() {
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
 		-rw-r--r-- usr/share/lintian/overrides/rmemfs
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5.gz
+		-rw-r--r-- usr/share/man/man8/rmemfs-metrics.8.gz
 		-rw-r--r-- usr/share/man/man8/rmemfs.8.gz
 		-rw-r--r-- usr/share/man/man8/rmemfsctl.8.gz
 		-rw-r--r-- usr/share/zsh/vendor-completions/_rmemfs
+		-rwxr-xr-x usr/bin/rmemfs-metrics
 		-rwxr-xr-x usr/bin/rmemfsctl
 		-rwxr-xr-x usr/sbin/rmemfs
 		drwxr-x--- etc/rmemfs/keys
@@ -74,6 +79,7 @@ contents() {
 	entries "$work/rmemfs-server" >"$work/found"
 	diff - "$work/found" <<-END || return
 		-rw-r--r-- etc/rmemfs/server.conf
+		-rw-r--r-- usr/lib/systemd/system/rmemfs-metrics.service.d/server.conf
 		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
 		-rw-r--r-- usr/lib/sysusers.d/rmemfs.conf
 		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs.conf
@@ -128,7 +134,7 @@ build_id() {
 	readelf -n "$1" | sed -n 's/.*Build ID: //p'
 }
 
-programs=(usr/sbin/rmemfs usr/sbin/rmemfs-server usr/bin/rmemfsctl)
+programs=(usr/sbin/rmemfs usr/sbin/rmemfs-server usr/bin/rmemfsctl usr/bin/rmemfs-metrics)
 
 # Programs differ in their symbols only.
 as_installed() {
@@ -246,7 +252,10 @@ script_installs() {
 	local fails
 	stand_ins
 	fails='deb-systemd-helper --quiet was-enabled *'
-	script rmemfs postinst configure && script rmemfs-server postinst configure || return
+	script rmemfs postinst configure || return
+	called '^systemd-sysusers rmemfs-mounts.conf' && called '^systemd-tmpfiles --create rmemfs-mounts.conf' ||
+		complain "the installation of rmemfs lacks: $(cat "$work/calls")" || return
+	script rmemfs-server postinst configure || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl .*daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
 	! called 'invoke|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return

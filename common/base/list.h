@@ -42,6 +42,15 @@ static inline void list_add_head(struct list *head, struct list *node)
 	list_add_tail(head->next, node);
 }
 
+static inline unsigned list_count(const struct list *head)
+{
+	unsigned n = 0;
+
+	for (const struct list *node = head->next; node != head; node = node->next)
+		n++;
+	return n;
+}
+
 /* Leaves the node a list of its own, so that removing twice is harmless. */
 static inline void list_del(struct list *node)
 {

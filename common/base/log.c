@@ -55,6 +55,11 @@ void log_set_journal(bool journal)
 	__atomic_store_n(&state.journal, journal, __ATOMIC_RELAXED);
 }
 
+void log_set_level(enum log_level level)
+{
+	__atomic_store_n(&state.level, level, __ATOMIC_RELAXED);
+}
+
 void log_set_watcher(log_watcher *watcher)
 {
 	__atomic_store_n(&state.watcher, watcher, __ATOMIC_RELEASE);
@@ -80,7 +85,7 @@ void log_init_command(const char *program, enum log_level level)
 
 bool log_enabled(enum log_level level)
 {
-	return level <= state.level;
+	return level <= __atomic_load_n(&state.level, __ATOMIC_RELAXED);
 }
 
 static const char *level_name(enum log_level level)

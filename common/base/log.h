@@ -30,6 +30,8 @@ void log_init(const char *program, enum log_level level);
 /* For a command that ends when its work is done. Outside the journal its lines have neither time
  * nor level, since the user waits for the command. */
 void log_init_command(const char *program, enum log_level level);
+/* Any thread. */
+void log_set_level(enum log_level level);
 /* Whether standard error leads to the journal from now on; log_init() has found out itself
  * before. */
 void log_set_journal(bool journal);

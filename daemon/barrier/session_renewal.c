@@ -143,7 +143,7 @@ static bool is_held(const struct op *op)
 }
 
 /* An operation that has sent something ends with its calls. */
-static void end_one(struct request *req)
+static void end_one(struct request *req, void *arg)
 {
 	const struct op *op = op_of(req);
 
@@ -151,7 +151,7 @@ static void end_one(struct request *req)
 		op_cancel(req, -EIO);
 }
 
-static void count_one(struct request *req)
+static void count_one(struct request *req, void *arg)
 {
 	fs_thread_of(req->thread)->nrunning += !is_held(op_of(req));
 }
@@ -161,7 +161,7 @@ static bool session_renewal_is_idle(struct io_thread *thread)
 	struct fs_thread *ft = fs_thread_of(thread);
 
 	ft->nrunning = 0;
-	request_each(thread, count_one);
+	request_each(thread, count_one, NULL);
 	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
 }
 
@@ -206,7 +206,7 @@ static void end_all(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
 
-	request_each(thread, end_one);
+	request_each(thread, end_one, NULL);
 	if (!session_renewal_is_idle(thread))
 		return;
 	remote_begin_anew(thread);

@@ -36,6 +36,8 @@ static const struct option long_options[] = {
 
 static const struct word command_words[] = {
 	[CTL_STATUS] = {"status", CTL_STATUS},
+	[CTL_MOUNTS] = {"mounts", CTL_MOUNTS},
+	[CTL_LOG] = {"log", CTL_LOG},
 	[CTL_LEASES] = {"leases", CTL_LEASES},
 	[CTL_WHO] = {"who", CTL_WHO},
 	[CTL_QUOTA] = {"quota", CTL_QUOTA},
@@ -54,6 +56,8 @@ static const char *const operand_names[] = {
 	[CTL_PATH] = "PATH",
 	[CTL_NAME] = "NAME",
 	[CTL_FILE] = "FILE",
+	[CTL_MOUNTPOINT] = "MOUNTPOINT",
+	[CTL_LEVEL] = "LEVEL",
 };
 
 static const struct command {
@@ -67,12 +71,33 @@ static const struct command {
 } commands[] = {
 	[CTL_STATUS] =
 		{
-			.purpose = "shows the state of a server: exports, sessions, counters",
-			.help = HELP_HOST HELP_KEY HELP_JSON,
+			.purpose = "shows the state of a server, or of a mount of this machine",
+			.help = HELP_HOST
+			"              Or a place where rmemfs is mounted on this machine\n" HELP_KEY
+				HELP_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
 			.json = true,
 			.key = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_MOUNTS] =
+		{
+			.purpose = "lists the mounts of this machine, and how they are",
+			.more = "Exit status: 0 all are connected, 1 some are not, or do not "
+				"answer.\n",
+			.help = "      --json  print the list with each daemon's answer\n",
+			.json = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_LOG] =
+		{
+			.purpose = "sets the log level of a mount's daemon, while it runs",
+			.help = "  MOUNTPOINT  a place where rmemfs is mounted on this machine\n"
+				"  LEVEL       error, warning, notice, info or debug\n",
+			.operands = {CTL_MOUNTPOINT, CTL_LEVEL},
+			.noperands = 2,
+			.required = 2,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_LEASES] =

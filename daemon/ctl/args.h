@@ -6,6 +6,8 @@
 
 enum ctl_command {
 	CTL_STATUS,
+	CTL_MOUNTS,
+	CTL_LOG,
 	CTL_LEASES,
 	CTL_WHO,
 	CTL_QUOTA,
@@ -16,7 +18,17 @@ enum ctl_command {
 	CTL_KEYCHECK,
 	CTL_COMMANDS
 };
-enum ctl_operand { CTL_HOST, CTL_EXPORT, CTL_DIR, CTL_PATH, CTL_NAME, CTL_FILE, CTL_OPERANDS };
+enum ctl_operand {
+	CTL_HOST,
+	CTL_EXPORT,
+	CTL_DIR,
+	CTL_PATH,
+	CTL_NAME,
+	CTL_FILE,
+	CTL_MOUNTPOINT,
+	CTL_LEVEL,
+	CTL_OPERANDS
+};
 
 struct ctl_args {
 	enum ctl_command command;

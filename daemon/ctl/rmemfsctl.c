@@ -2,16 +2,20 @@
  * whole; makes keys. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/auth/auth_memory.h"
 #include "common/base/log.h"
+#include "common/base/mount_socket.h"
 #include "common/base/util.h"
 #include "daemon/ctl/args.h"
 #include "daemon/ctl/check.h"
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/keys.h"
+#include "daemon/ctl/mount_ask.h"
 #include "daemon/ctl/print.h"
+#include "daemon/ctl/print_mount.h"
 #include "daemon/ctl/snapshot.h"
 
 enum { TIMEOUT_MS = 5000 };
@@ -118,6 +122,109 @@ static int reload(const char *where)
 	return EXIT_FAILURE;
 }
 
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+static int out(bool printed)
+{
+	return printed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int show_mount(const struct ctl_args *args, const struct mount *mount)
+{
+	bool printed = true;
+	json_t *answer;
+	char why[512];
+
+	if (ctl_ask_mount(mount, "status", TIMEOUT_MS, &answer, why, sizeof(why))) {
+		log_error("%s: %s", mount->dir, why);
+		return EXIT_FAILURE;
+	}
+	if (args->json) {
+		printed = ctl_json_print(answer) == 0;
+	} else {
+		ctl_json_clean(answer);
+		ctl_print_mount(answer);
+	}
+	json_decref(answer);
+	return out(printed);
+}
+
+/* The place of a mount comes before a server's socket of the same path: nothing can listen there.
+ */
+static int show_status(const struct ctl_args *args)
+{
+	struct mount mount;
+	autofree char *text =
+		args->key_file ? NULL : ctl_find_mount(args->operands[CTL_HOST], &mount);
+
+	return text ? show_mount(args, &mount) : show(args);
+}
+
+static bool all_are_connected(const json_t *list)
+{
+	const json_t *m;
+	size_t i;
+
+	json_array_foreach(list, i, m)
+	{
+		const char *state =
+			json_string_value(json_object_get(json_object_get(m, "answer"), "state"));
+
+		if (!state || strcmp(state, "connected") != 0)
+			return false;
+	}
+	return true;
+}
+
+static int show_mounts(const struct ctl_args *args)
+{
+	bool printed = true, connected;
+	json_t *list;
+	int err = ctl_list_mounts(TIMEOUT_MS, &list);
+
+	if (err) {
+		log_error("the mounts can't be listed: /proc/self/mountinfo: %s", errno_text(err));
+		return EXIT_FAILURE;
+	}
+	connected = all_are_connected(list);
+	if (args->json) {
+		printed = ctl_json_print(list) == 0;
+	} else {
+		ctl_json_clean(list);
+		ctl_print_mounts(list);
+	}
+	json_decref(list);
+	return out(printed && connected);
+}
+
+static int set_level(const char *dir, const char *level)
+{
+	struct mount mount;
+	autofree char *text = ctl_find_mount(dir, &mount);
+	char question[MOUNT_QUESTION_BYTES], why[512], all[64], quoted[WORD_QUOTED_BYTES];
+	int value;
+	json_t *answer;
+
+	if (!text) {
+		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", dir);
+		return EXIT_FAILURE;
+	}
+	if (!word_find(log_level_words, level, &value)) {
+		word_list(log_level_words, all, sizeof(all));
+		log_error("level %s: unknown; must be %s", word_quote(level, quoted), all);
+		return EXIT_FAILURE;
+	}
+	snprintf(question, sizeof(question), "log %s", level);
+	if (ctl_ask_mount(&mount, question, TIMEOUT_MS, &answer, why, sizeof(why))) {
+		log_error("%s: %s", dir, why);
+		return EXIT_FAILURE;
+	}
+	json_decref(answer);
+	return EXIT_SUCCESS;
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
 int main(int argc, char **argv)
 {
 	struct ctl_args args;
@@ -131,6 +238,12 @@ int main(int argc, char **argv)
 	switch (args.command) {
 	case CTL_CHECK:
 		return ctl_check(args.operands[CTL_DIR]);
+	case CTL_STATUS:
+		return show_status(&args);
+	case CTL_MOUNTS:
+		return show_mounts(&args);
+	case CTL_LOG:
+		return set_level(args.operands[CTL_MOUNTPOINT], args.operands[CTL_LEVEL]);
 	case CTL_SNAPSHOT:
 		return ctl_snapshot(
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);

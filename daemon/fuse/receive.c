@@ -43,6 +43,7 @@ struct parked {
 	size_t len;
 	bool interrupted; /* like since_ms, as in the request that the message becomes */
 	int64_t since_ms;
+	int64_t read_ns;
 	_Alignas(16) uint8_t msg[];
 };
 
@@ -237,6 +238,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	parked->len = len;
 	parked->interrupted = false;
 	parked->since_ms = priv->now;
+	parked->read_ns = priv->now_ns;
 	memcpy(parked->msg, msg, len);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
@@ -446,10 +448,16 @@ static void start_parked(struct io_thread *thread, struct parked *parked, struct
 
 	req->interrupted = parked->interrupted;
 	req->since_ms = parked->since_ms;
+	req->read_ns = parked->read_ns;
 	memcpy(msg, parked->msg, len);
 	unpark(priv, parked);
 	err = fuse_decode(msg, len, req);
 	start_request(thread, req, err, msg, len);
+}
+
+unsigned fuse_receive_nparked(const struct io_thread *thread)
+{
+	return list_count(&thread->priv->parked);
 }
 
 unsigned fuse_receive_parked(struct io_thread *thread)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
@@ -67,11 +68,19 @@ void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error)
 		report_failure(thread, unique, err);
 }
 
+/* The operation has ended, with len bytes of an answer. */
 static void end_trace(struct request *req, int error, size_t len)
 {
 	if (req->trace.begun_ns)
 		trace_end(req, error, len);
 	req->trace.begun_ns = 0;
+}
+
+/* The kernel has its answer. moved: bytes of the file. */
+static void count(const struct request *req, int error, uint64_t moved)
+{
+	counters_add(&req->thread->priv->counters, req->op, error, moved,
+		clock_ns(CLOCK_BOOTTIME) - req->read_ns);
 }
 
 /* The caller must not wait for ever. */
@@ -82,7 +91,8 @@ static void could_not_send(struct request *req, int err)
 }
 
 /* Sends len bytes in iov[1..niov), unless the request has got its answer. */
-static void send_data(struct request *req, struct iovec *iov, unsigned niov, size_t len)
+static void send_data(
+	struct request *req, struct iovec *iov, unsigned niov, size_t len, uint64_t moved)
 {
 	struct fuse_out_header out = {(uint32_t)(sizeof(out) + len), 0, req->unique};
 	int err;
@@ -95,14 +105,23 @@ static void send_data(struct request *req, struct iovec *iov, unsigned niov, siz
 	iov[0] = (struct iovec){0}; /* `out` ends with this function */
 	if (err)
 		could_not_send(req, err);
+	count(req, err, moved);
 }
 
 static void send_and_end(struct request *req, const void *data, size_t len)
 {
 	struct iovec iov[2] = {{0}, {(void *)data, len}};
 
-	send_data(req, iov, len ? 2 : 1, len);
+	send_data(req, iov, len ? 2 : 1, len, req->op == OP_READ ? len : 0);
 	request_end(req);
+}
+
+static void answer_status(struct request *req, int error)
+{
+	if (req->replied)
+		return;
+	fuse_reply_status(req->thread, req->unique, error);
+	count(req, error, 0);
 }
 
 void reply_error(struct request *req, int error)
@@ -112,16 +131,13 @@ void reply_error(struct request *req, int error)
 	if (error && req->thread->ops->begins_anew(req, &error))
 		return;
 	end_trace(req, error, 0);
-	if (!req->replied)
-		fuse_reply_status(req->thread, req->unique, error);
+	answer_status(req, error);
 	request_end(req);
 }
 
 void request_abandon(struct request *req, int error)
 {
-	if (req->replied)
-		return;
-	fuse_reply_status(req->thread, req->unique, error);
+	answer_status(req, error);
 	req->replied = true;
 }
 
@@ -293,9 +309,8 @@ void reply_open(struct request *req, uint64_t fh, unsigned open_flags)
 
 void reply_write(struct request *req, uint32_t written)
 {
-	struct fuse_write_out out = {.size = written};
-
-	send_and_end(req, &out, sizeof(out));
+	request_acknowledge(req, written);
+	request_end(req);
 }
 
 void request_acknowledge(struct request *req, uint32_t written)
@@ -303,7 +318,7 @@ void request_acknowledge(struct request *req, uint32_t written)
 	struct fuse_write_out out = {.size = written};
 	struct iovec iov[2] = {{0}, {&out, sizeof(out)}};
 
-	send_data(req, iov, 2, sizeof(out));
+	send_data(req, iov, 2, sizeof(out), written);
 	req->replied = true;
 }
 
@@ -333,7 +348,7 @@ void pieces_add(struct pieces *pieces, const void *data, uint32_t len)
 
 void reply_pieces(struct request *req, struct pieces *pieces)
 {
-	send_data(req, pieces->iov, pieces->n, pieces->len);
+	send_data(req, pieces->iov, pieces->n, pieces->len, pieces->len);
 	req->trace.begun_ns = 0;
 	req->replied = true;
 }
@@ -368,6 +383,7 @@ void reply_pipe(struct request *req, int pipe, uint32_t len)
 		err = splice_out(req->thread, pipe, REPLY_HEAD_BYTES + len);
 		if (err)
 			could_not_send(req, err);
+		count(req, err, len);
 	}
 	request_end(req);
 }

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/mount_socket.h"
 #include "common/base/util.h"
 
 /* No other sender uses this signal. */
@@ -100,16 +101,24 @@ static bool has_died(int signals, pid_t daemon)
 }
 
 /* False: the daemon asks no more. */
-static bool obey(int fd, int *abort)
+static bool obey(int fd, unsigned *connection, int *abort)
 {
-	unsigned connection;
 	int err;
 
-	if (recv(fd, &connection, sizeof(connection), 0) != (ssize_t)sizeof(connection))
+	if (recv(fd, connection, sizeof(*connection), 0) != (ssize_t)sizeof(*connection))
 		return false;
-	*abort = open_abort(connection);
+	*abort = open_abort(*connection);
 	err = *abort < 0 ? *abort : 0;
 	return send(fd, &err, sizeof(err), MSG_NOSIGNAL) == (ssize_t)sizeof(err);
+}
+
+/* Before the abort: after it the kernel may give the number to another mount. */
+static void remove_socket(unsigned connection)
+{
+	char path[MOUNT_SOCKET_BYTES];
+
+	if (connection && mount_socket_path(geteuid(), connection, path) == 0)
+		unlink(path);
 }
 
 /* While a thread of the daemon is left, the daemon's end of the socket stays open. So only the
@@ -117,15 +126,18 @@ static bool obey(int fd, int *abort)
 _Noreturn static void outlive(int fd, pid_t daemon)
 {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+	unsigned connection = 0;
 	int abort = -1;
 
 	connection_guard_leave(fd);
 	fds[0].fd = catch_death();
 	fds[1].fd = fd;
 	while (fds[0].fd >= 0 && poll(fds, 2, -1) > 0) {
-		if (fds[0].revents && has_died(fds[0].fd, daemon))
+		if (fds[0].revents && has_died(fds[0].fd, daemon)) {
+			remove_socket(connection);
 			break;
-		if (fds[1].revents && !obey(fd, &abort))
+		}
+		if (fds[1].revents && !obey(fd, &connection, &abort))
 			break;
 	}
 	if (abort >= 0 && write(abort, "1", 1) < 0)

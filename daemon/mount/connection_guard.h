@@ -8,6 +8,8 @@
  * The kernel tells the child that the daemon is being killed, and the child aborts the connection.
  * That ends all these waits.
  *
+ * It also removes the socket that the daemon can't remove any more (admin/control.h).
+ *
  * The kernel tells this as soon as the thread that made the child has ended, whatever other threads
  * do. So this is a thread of its own, which is never in the kernel for long.
  *

@@ -23,6 +23,7 @@
 #include "common/base/util.h"
 #include "common/sandbox/sandbox.h"
 #include "daemon/mount/background.h"
+#include "daemon/admin/control.h"
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
 #include "daemon/serve/threads.h"
@@ -44,6 +45,8 @@ struct daemon {
 	struct io_threads *threads;
 	struct fuse_port *port;
 	struct survivor survivor;
+	unsigned connection; /* the kernel's number; 0: not known */
+	struct control *control;
 	sigset_t signals;
 	int signal_fd;
 	int report;     /* -1: in the foreground */
@@ -142,11 +145,10 @@ static int main_set_flags(struct daemon *d, const struct options *options)
 /* Without the guard all is well, as long as nobody kills the daemon. */
 static void main_watch(struct daemon *d)
 {
-	unsigned connection;
-	int err = mountpoint_connection(d->fs_options.session.mountpoint, &connection);
+	int err = mountpoint_connection(d->fs_options.session.mountpoint, &d->connection);
 
 	if (!err)
-		err = connection_guard_watch(&d->survivor, connection);
+		err = connection_guard_watch(&d->survivor, d->connection);
 	if (err)
 		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
 			 "connection cannot be aborted: %s",
@@ -176,6 +178,21 @@ static int finish_mount(struct daemon *d, const struct options *options)
 	return 0;
 }
 
+static void main_can_be_asked(struct daemon *d, const struct options *options)
+{
+	const struct mount_facts facts = {
+		.fs = d->fs,
+		.first = io_threads_thread(d->threads, 0),
+		.source = options->source_text,
+		.connection = d->connection,
+		.mounted_s = realtime_ns() / 1000000000,
+		.mounted_ms = now_ms(),
+	};
+
+	if (d->connection)
+		d->control = control_start(&facts);
+}
+
 /* The threads start last, so a program that gets an answer finds the mount as it will stay. */
 static int mount_and_start(struct daemon *d, const struct options *options)
 {
@@ -201,6 +218,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
 	if (err)
 		goto err_started;
+	main_can_be_asked(d, options);
 	return 0;
 
 err_started:
@@ -378,6 +396,7 @@ static void main_finish(struct daemon *d)
 {
 	tell_stopping(d);
 	io_threads_join(d->threads);
+	control_stop(d->control);
 	fs_stop_telling(d->fs, d->port);
 	io_threads_detach(d->threads);
 	fs_close(d->fs);

@@ -12,106 +12,40 @@
 #include <sys/vfs.h>
 
 #include "common/base/log.h"
+#include "common/base/mountinfo.h"
 #include "common/base/util.h"
 #include "daemon/fuse/decode.h"
 
-/* A line of /proc/self/mountinfo, as far as we need it. */
-struct mount {
-	char *dev; /* "0:42" */
-	char *dir;
-	char *type;
-	char *source;
-	unsigned long flags;  /* MS_NOSUID and MS_NODEV, of this mount */
-	bool read_only, sync; /* of the filesystem itself, whatever this mount has */
+/* The topmost mount at dir: the last one listed. The strings lie in *text, which the caller
+ * frees. */
+struct wanted {
+	const char *dir;
+	struct mount *found;
+	char **text;
 };
 
-/* Blanks, tabs, newlines and backslashes are written as \ooo. */
-static void unescape(char *text)
+static bool take_if_wanted(const struct mount *mount, void *arg)
 {
-	char *to = text;
+	struct wanted *w = arg;
 
-	for (const char *from = text; *from; to++) {
-		unsigned octal;
-
-		if (from[0] == '\\' && sscanf(from + 1, "%3o", &octal) == 1) {
-			*to = (char)octal;
-			from += 4;
-		} else {
-			*to = *from++;
-		}
+	if (strcmp(mount->dir, w->dir) == 0) {
+		free(*w->text);
+		*w->text = mountinfo_copy(mount, w->found);
 	}
-	*to = '\0';
-}
-
-static bool has_option(const char *list, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (const char *at = list; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (strncmp(at, name, len) == 0 && strchr(",\n", at[len]))
-			return true;
-	}
-	return false;
-}
-
-/* "36 35 0:42 / /mnt rw,noatime master:1 - fuse.rmemfs host:/export rw" */
-static bool parse_mount(char *line, struct mount *mount)
-{
-	char *tail = strstr(line, " - ");
-	char *fields[6], *save;
-
-	if (!tail)
-		return false;
-	*tail = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		fields[i] = strtok_r(i ? NULL : line, " ", &save);
-		if (!fields[i])
-			return false;
-	}
-	mount->dev = fields[2];
-	mount->dir = fields[4];
-	mount->flags = (has_option(fields[5], "nosuid") ? MS_NOSUID : 0) |
-		       (has_option(fields[5], "nodev") ? MS_NODEV : 0);
-	mount->type = strtok_r(tail + 3, " ", &save);
-	mount->source = mount->type ? strtok_r(NULL, " ", &save) : NULL;
-	fields[0] = mount->source ? strtok_r(NULL, " ", &save) : NULL;
-	if (!fields[0])
-		return false;
-	mount->read_only = has_option(fields[0], "ro");
-	mount->sync = has_option(fields[0], "sync");
-	unescape(mount->dir);
-	unescape(mount->source);
 	return true;
 }
 
-/* The topmost mount at dir: the last one listed. The strings lie in *line, which the caller frees.
- */
-static bool find_mount(const char *dir, struct mount *found, char **line)
+static bool find_mount(const char *dir, struct mount *found, char **text)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	autofree char *text = NULL;
-	size_t size = 0;
-	struct mount mount;
+	struct wanted wanted = {dir, found, text};
 
-	*line = NULL;
-	if (!f)
-		return false;
-	while (getline(&text, &size, f) > 0) {
-		if (!parse_mount(text, &mount) || strcmp(mount.dir, dir) != 0)
-			continue;
-		free(*line);
-		*line = steal_ptr(&text);
-		size = 0;
-		*found = mount;
-	}
-	fclose(f);
-	return *line != NULL;
+	*text = NULL;
+	return mountinfo_each("/proc/self/mountinfo", take_if_wanted, &wanted) == 0 && *text;
 }
 
 static bool mountpoint_is_ours(const struct mount *mount)
 {
-	return strcmp(mount->type, "fuse.rmemfs") == 0;
+	return strcmp(mount->type, MOUNT_TYPE_OURS) == 0;
 }
 
 /* The kernel answers stat(2) from its cache, even if the mount has lost its daemon, but never
@@ -313,8 +247,9 @@ int mountpoint_connection(const char *path, unsigned *connection)
 	autofree char *line = NULL;
 	struct mount mount;
 
-	if (!find_mount(path, &mount, &line) || sscanf(mount.dev, "%*u:%u", connection) != 1)
+	if (!find_mount(path, &mount, &line))
 		return -ENOENT;
+	*connection = mount.minor;
 	return 0;
 }
 
@@ -342,7 +277,7 @@ void mountpoint_set_readahead(const char *path, unsigned kib)
 
 	if (!find_mount(path, &mount, &line))
 		return;
-	snprintf(file, sizeof(file), "/sys/class/bdi/%.32s/read_ahead_kb", mount.dev);
+	snprintf(file, sizeof(file), "/sys/class/bdi/0:%u/read_ahead_kb", mount.minor);
 	fd = open(file, O_WRONLY | O_CLOEXEC);
 	len = snprintf(text, sizeof(text), "%u", kib);
 	if (fd < 0 || write(fd, text, (size_t)len) < 0)

@@ -143,6 +143,11 @@ const char *session_protection_note(const struct session *s)
 	return channel_protection_note((enum channel_protection)atomic_load(&s->protection));
 }
 
+const char *session_protection(const struct session *s)
+{
+	return channel_protection_name((enum channel_protection)atomic_load(&s->protection));
+}
+
 const char *session_server(const struct session *s)
 {
 	return s->server;
@@ -604,6 +609,8 @@ void session_channel_down(struct session *s, const char *why)
 	pthread_mutex_lock(&s->lock);
 	if (s->ndown++ == 0) {
 		log_warning("server %s: connection lost: %s; reconnecting", s->server, why);
+		s->nlosses++;
+		snprintf(s->down_why, sizeof(s->down_why), "%s", why);
 		s->down_ms = now_ms();
 		s->complain_ms = s->down_ms + COMPLAIN_MS;
 		s->restarted = s->refusal_told = false;

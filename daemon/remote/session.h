@@ -48,6 +48,8 @@ const char *session_server(const struct session *s);
 
 /* The protection of its bytes on the way to the server, for the log: ", all bytes protected". */
 const char *session_protection_note(const struct session *s);
+/* The same as a word: channel_protection_name(). */
+const char *session_protection(const struct session *s);
 
 /* The server takes no change from this session any more, or takes changes again. Each thread
  * connects its channel anew, for keys of the other kind, and repeats there what is under way. When

@@ -109,7 +109,9 @@ struct session {
 	bool restarted;      /* since the loss that is being mended */
 	unsigned ndown;      /* channels that were ready, and are to become so again */
 	int64_t down_ms, complain_ms;
-	bool refusal_told; /* since the loss */
+	uint64_t nlosses;
+	char down_why[256]; /* of the last loss */
+	bool refusal_told;  /* since the loss */
 };
 
 /* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. While

@@ -22,6 +22,11 @@ void io_thread_call(struct io_thread *thread, struct thread_call *call)
 		io_thread_wake(thread);
 }
 
+const struct counters *io_thread_counters(const struct io_thread *thread)
+{
+	return &thread->priv->counters;
+}
+
 void io_thread_wake(struct io_thread *thread)
 {
 	eventfd_write(thread->priv->wake_fd, 1);

@@ -56,6 +56,9 @@ struct io_thread {
 struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
 unsigned io_thread_siblings(const struct io_thread *thread);
 
+struct counters; /* counters.h */
+const struct counters *io_thread_counters(const struct io_thread *thread);
+
 /* Runs call->run(call) in the thread, soon. Any thread may call it; nothing is allocated. */
 void io_thread_call(struct io_thread *thread, struct thread_call *call);
 /* The same in `ms` milliseconds, or soon after, in the caller's own thread. */

@@ -14,6 +14,7 @@
 
 #include "common/base/list.h"
 #include "common/base/spin.h"
+#include "daemon/request/counters.h"
 #include "daemon/request/io_thread.h"
 #include "daemon/request/request.h"
 
@@ -44,8 +45,9 @@ struct io_thread_private {
 	bool started;
 
 	int fuse_fd, wake_fd, epoll_fd;
-	bool polling_fuse; /* fuse_fd is in epoll_fd */
-	int64_t now, next_tick;
+	bool polling_fuse;      /* fuse_fd is in epoll_fd */
+	int64_t now, next_tick; /* now: of this turn, in ms, and in now_ns */
+	int64_t now_ns;
 	struct spinning spinning;
 	struct spin spin;
 	bool fuse_ready, events_ready; /* so the last sleep has said */
@@ -77,6 +79,8 @@ struct io_thread_private {
 	struct data_buffer *recv; /* the next message is read here; NULL: all are in use */
 	struct list free_buffers;
 	struct list buffer_waiters; /* requests, by link */
+
+	struct counters counters; /* other threads read them */
 
 	struct interrupt_note notes[THREAD_NOTES];
 	struct list free_notes;

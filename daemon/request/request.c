@@ -231,6 +231,7 @@ struct request *request_new(struct io_thread *thread)
 	req->interrupted = false;
 	req->squashed = false;
 	req->since_ms = priv->now;
+	req->read_ns = priv->now_ns;
 	req->replied = false;
 	req->taken_back = 0;
 	req->trace.begun_ns = 0;
@@ -289,10 +290,10 @@ struct request *request_find(struct io_thread *thread, uint64_t unique)
 	return NULL;
 }
 
-void request_each(struct io_thread *thread, void (*fn)(struct request *req))
+void request_each(struct io_thread *thread, void (*fn)(struct request *req, void *arg), void *arg)
 {
 	list_for_each_safe (pos, &thread->priv->used_requests)
-		fn(list_entry(pos, struct request, all));
+		fn(list_entry(pos, struct request, all), arg);
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */

@@ -157,6 +157,7 @@ struct request {
 	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;   /* the answer in the place of -ECANCELED: see op_cancel() */
 	int64_t since_ms; /* when it was interrupted; until then: when it was read */
+	int64_t read_ns;  /* when it was read, as CLOCK_BOOTTIME tells */
 	struct {          /* for trace.c; begun_ns 0: not traced */
 		int64_t begun_ns;
 		uint64_t ino;
@@ -307,9 +308,9 @@ void request_abandon(struct request *req, int error);
 /* The same for a WRITE that is going to be done, in its buffer. */
 void request_acknowledge(struct request *req, uint32_t written);
 
-/* Calls fn for each of the thread's requests that have not ended, abandoned ones included. fn may
- * end the one that it is called for. */
-void request_each(struct io_thread *thread, void (*fn)(struct request *req));
+/* Calls fn for each of the thread's requests that have not ended, abandoned ones included, in the
+ * order in which they were read. fn may end the one that it is called for. */
+void request_each(struct io_thread *thread, void (*fn)(struct request *req, void *arg), void *arg);
 
 /* Packs directory entries into the data buffer for READDIR. False: no room, the entry was not put.
  * plus: with node and attr, as a LOOKUP would count; node 0: no node is handed out. */

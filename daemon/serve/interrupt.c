@@ -119,7 +119,7 @@ static void log_failing(const struct fs *fs)
 
 /* Operations that were sent keep their request, slot and buffer until the server is back; all
  * others end. So there is always room for the next request, or it can be refused at once. */
-static void fail_one(struct request *req)
+static void fail_one(struct request *req, void *arg)
 {
 	struct op *op = op_of(req);
 
@@ -137,5 +137,5 @@ static void fail_one(struct request *req)
 
 void interrupt_all_failing(struct io_thread *thread)
 {
-	request_each(thread, fail_one);
+	request_each(thread, fail_one, NULL);
 }

@@ -235,7 +235,8 @@ static bool turn(struct io_thread *thread)
 	unsigned received, n;
 	bool sleepy;
 
-	priv->now = now_ms();
+	priv->now_ns = clock_ns(CLOCK_BOOTTIME);
+	priv->now = priv->now_ns / 1000000;
 	received = receive_requests(thread);
 	sleepy = received < RECEIVE_BATCH && !spins(thread);
 	n = take_events(thread, sleepy);

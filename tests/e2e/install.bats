@@ -53,11 +53,16 @@ installed() {
 		-rw-r--r-- etc/rmemfs/server.conf
 		drwxr-x--- etc/rmemfs/keys
 		drwxr-xr-x etc/rmemfs/mounts
+		-rwxr-xr-x usr/bin/rmemfs-metrics
 		-rwxr-xr-x usr/bin/rmemfsctl
 		-rw-r--r-- usr/lib/modules-load.d/rmemfs.conf
+		-rw-r--r-- usr/lib/systemd/system/rmemfs-metrics.service
+		-rw-r--r-- usr/lib/systemd/system/rmemfs-metrics.service.d/server.conf
 		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
 		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
+		-rw-r--r-- usr/lib/sysusers.d/rmemfs-mounts.conf
 		-rw-r--r-- usr/lib/sysusers.d/rmemfs.conf
+		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs-mounts.conf
 		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs.conf
 		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
 		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
@@ -86,6 +91,7 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-names.svg
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8
+		-rw-r--r-- usr/share/man/man8/rmemfs-metrics.8
 		-rw-r--r-- usr/share/man/man8/rmemfs.8
 		-rw-r--r-- usr/share/man/man8/rmemfsctl.8
 		-rw-r--r-- usr/share/zsh/vendor-completions/_rmemfs
@@ -190,6 +196,19 @@ installed() {
 @test "the server's user is made" {
 	systemd-sysusers --root="$root" rmemfs.conf
 	grep '^rmemfs:.*:/usr/sbin/nologin$' "$root/etc/passwd"
+}
+
+@test "the sockets of root's mounts are for a group, whose members may look" {
+	# shellcheck disable=SC2016 # the inner shell's
+	installed '
+		mount -t tmpfs none /run
+		systemd-sysusers rmemfs-mounts.conf
+		systemd-tmpfiles --create rmemfs-mounts.conf
+		id -nG rmemfs-metrics | grep -qw rmemfs-monitor
+		[ "$(stat -c "%a %U %G" /run/rmemfs-mounts)" = "2750 root rmemfs-monitor" ]' >"$dir/run.log" 2>&1 3>&- || {
+		cat "$dir/run.log"
+		false
+	}
 }
 
 @test "the memory directory is the server's before anybody can make it, and is not cleaned up" {

@@ -214,7 +214,7 @@ static void drop_next(void)
 	run_calls();
 }
 
-static void end_request(struct request *req)
+static void end_request(struct request *req, void *arg)
 {
 	struct fuse_out_header out;
 
@@ -228,7 +228,7 @@ static void end_request(struct request *req)
 static void end_all(uint64_t number)
 {
 	fuse_receive_drop_parked(&fx.thread);
-	request_each(&fx.thread, end_request);
+	request_each(&fx.thread, end_request, NULL);
 	assert_int_equal(fx.priv.nused, 0);
 	while (!list_empty(&fx.fs.giver.jobs))
 		drop_next();
@@ -331,7 +331,7 @@ static void return_lease(void)
 
 static void close_all(uint64_t number)
 {
-	request_each(&fx.thread, end_request);
+	request_each(&fx.thread, end_request, NULL);
 	recall(number, LEASE_NONE);
 	answer(take_return(number, LEASE_NONE, RETURN_PIN), 0);
 	close_and_return(number);
@@ -358,7 +358,7 @@ static void lease__that_many_have_waited_for__is_used_by_some_at_a_time(void **s
 	/* A request that comes now queues behind them. */
 	receive_direct_read();
 	assert_true(waits_for_others(last));
-	end_request(request_find(&fx.thread, 1));
+	end_request(request_find(&fx.thread, 1), NULL);
 	assert_true(is_inside(LEASE_TURN + 1));
 	assert_int_equal(count_inside(), LEASE_TURN);
 	assert_nothing_sent();
@@ -375,7 +375,7 @@ static void lease__recalled_while_many_wait__goes_back_after_those_that_use_it(v
 	recall(2, LEASE_NONE);
 	for (uint64_t unique = 1; unique <= LEASE_TURN; unique++) {
 		assert_nothing_sent();
-		end_request(request_find(&fx.thread, unique));
+		end_request(request_find(&fx.thread, unique), NULL);
 	}
 	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
 	assert_int_equal(count_inside(), 0);
@@ -401,7 +401,7 @@ static void wait_for_others__where_memory_ends__is_refused_to_many_of_one_inode(
 	assert_true(request_refill_recv(&fx.priv));
 	read = receive_read_by(&other, 0);
 	assert_true(waits_for_others(read));
-	end_request(request_find(&fx.thread, read));
+	end_request(request_find(&fx.thread, read), NULL);
 	inode_forget(other.inode, 1);
 	inode_put(other.inode);
 	end_all(1);
@@ -442,7 +442,7 @@ static void receive__while_much_is_aside_and_becomes_less__waits(void **state)
 	for (unsigned i = 1; i <= 2; i++) {
 		assert_false(fuse_receive_ready(&fx.thread));
 		fx.priv.now += LONG_MS;
-		end_request(request_find(&fx.thread, i));
+		end_request(request_find(&fx.thread, i), NULL);
 		assert_false(fuse_receive_ready(&fx.thread));
 	}
 	fx.priv.now += LONG_MS;
@@ -545,7 +545,7 @@ static void parked__that_was_interrupted__is_so_as_a_request(void **state)
 	fx.priv.now = SIGNALLED_AT_MS;
 	receive_interrupt(parked);
 	fx.priv.now = SIGNALLED_AT_MS + 1;
-	request_each(&fx.thread, end_request);
+	request_each(&fx.thread, end_request, NULL);
 	fuse_receive_parked(&fx.thread);
 	req = request_find(&fx.thread, parked);
 	assert_non_null(req);

@@ -1,0 +1,261 @@
+#include "daemon/admin/report.h"
+
+#include <jansson.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "daemon/admin/look.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/pages/grants.h"
+#include "daemon/remote/session.h"
+#include "daemon/request/counters.h"
+#include "daemon/request/io_thread.h"
+
+/* A server that answers is heard at each ping, several times in this time. */
+enum { SILENT_MS = 3000 };
+
+static json_t *json_u64(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* Names of files and servers need not be UTF-8. */
+static json_t *json_text(const char *text)
+{
+	json_t *string = json_string(text);
+
+	return string ? string : json_string("?");
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* Pairs of a bound and the number below it that is not below the bound before; the last bound is
+ * null. */
+static json_t *describe_latency(const struct op_counters *c)
+{
+	json_t *array = json_array();
+
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
+		uint64_t bound = latency_bound_ns(i);
+
+		if (c->latency[i])
+			json_array_append_new(
+				array, json_pack("[o, o]",
+					       bound == UINT64_MAX ? json_null() : json_u64(bound),
+					       json_u64(c->latency[i])));
+	}
+	return array;
+}
+
+static json_t *describe_op(const struct op_counters *c)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "count", json_u64(c->n), "errors",
+		json_u64(c->errors), "bytes", json_u64(c->bytes), "total_ns", json_u64(c->ns),
+		"p50_ns", json_u64(latency_quantile_ns(c, 500)), "p99_ns",
+		json_u64(latency_quantile_ns(c, 990)), "latency_ns", describe_latency(c));
+}
+
+static json_t *describe_ops(const struct io_thread *first)
+{
+	json_t *ops = json_object();
+
+	for (int op = 0; op < OP_NOPS; op++) {
+		struct op_counters sum = {0};
+
+		for (unsigned i = 0; i < io_thread_siblings(first); i++)
+			counters_sum(&sum, io_thread_counters(io_thread_sibling(first, i)),
+				(enum request_op)op);
+		if (sum.n)
+			json_object_set_new(
+				ops, request_op_name((enum request_op)op), describe_op(&sum));
+	}
+	return ops;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static const char *wait_name(enum op_wait wait)
+{
+	static const char *const names[] = {
+		[OP_RUNS] = "nothing",
+		[OP_AT_ABANDONED] = "abandoned operation",
+		[OP_AT_BUFFER] = "buffer",
+		[OP_AT_RPC] = "server",
+		[OP_AT_IO] = "transfer",
+		[OP_AT_GATE] = "same pages",
+		[OP_AT_INODE] = "same file",
+		[OP_AT_DROP] = "kernel",
+		[OP_AT_PAGES] = "pages",
+		[OP_AT_FREEZE] = "snapshot",
+		[OP_AT_QUOTA] = "quota",
+		[OP_AT_RELEASE] = "pages",
+		[OP_AT_REMOUNT] = "remount",
+		[OP_AT_LEASE] = "lease",
+		[OP_AT_RENEWAL] = "session",
+		[OP_AT_APPEND] = "earlier append",
+	};
+
+	return names[wait];
+}
+
+static int64_t age_ms(const struct look_request *r, int64_t now_ns)
+{
+	return max_i64(0, now_ns - r->since_ns) / 1000000;
+}
+
+static json_t *describe_request(const struct look_request *r, unsigned thread, int64_t now_ns)
+{
+	json_t *request =
+		json_pack("{s:s, s:i, s:o, s:o, s:o, s:s}", "operation", request_op_name(r->op),
+			"thread", (int)thread, "inode", json_u64(r->ino), "pid", json_u64(r->pid),
+			"age_ms", json_integer(age_ms(r, now_ns)), "waits_for", wait_name(r->wait));
+
+	if (r->wait == OP_AT_RPC)
+		json_object_set_new(request, "rpc", json_text(rpc_op_info(r->rpc)->name));
+	return request;
+}
+
+/* The requests whose callers wait. A caller that has its answer waits no more. */
+static json_t *describe_requests(const struct look *looks, unsigned n, json_t *to)
+{
+	json_t *array = json_array();
+	int64_t now_ns = clock_ns(CLOCK_BOOTTIME), oldest_ms = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < looks[i].nlisted; k++) {
+			const struct look_request *r = &looks[i].requests[k];
+
+			if (r->answered)
+				continue;
+			oldest_ms = max_i64(oldest_ms, age_ms(r, now_ns));
+			json_array_append_new(array, describe_request(r, i, now_ns));
+		}
+	}
+	json_object_set_new(to, "oldest_request_ms", json_integer(oldest_ms));
+	return array;
+}
+
+/* ---- threads and connection ------------------------------------------------------------------ */
+
+static json_t *describe_threads(const struct look *looks, unsigned n)
+{
+	json_t *array = json_array();
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct look *l = &looks[i];
+
+		json_array_append_new(array,
+			json_pack("{s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "answers",
+				l->answered, "connected", l->remote.connected, "silent_ms",
+				json_integer(l->remote.silent_ms), "rpcs", json_u64(l->remote.rpcs),
+				"transfers", json_u64(l->remote.works), "requests",
+				json_u64(l->nrequests), "lock_waits", json_u64(l->nlock_waits),
+				"parked", json_u64(l->nparked)));
+	}
+	return array;
+}
+
+/* The worst that holds. *ms: for how long, as far as it is known. */
+static const char *mount_state_name(const struct fs *fs, const struct session_view *session,
+	const struct look *looks, unsigned n, int64_t *ms)
+{
+	unsigned connected = 0, stopped = 0;
+	int64_t silent_ms = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		stopped += !looks[i].answered;
+		connected += looks[i].remote.connected;
+		silent_ms = max_i64(silent_ms, looks[i].remote.silent_ms);
+	}
+	*ms = 0;
+	if (session->lost)
+		return "lost";
+	if (stopped)
+		return "stopped";
+	if (fs_is_renewing(fs) || !session->id)
+		return "renewing";
+	*ms = session->down_ms ? now_ms() - session->down_ms : silent_ms;
+	if (session->down_ms)
+		return "reconnecting";
+	if (silent_ms >= SILENT_MS && connected)
+		return "silent";
+	*ms = 0;
+	return connected ? "connected" : "connecting";
+}
+
+static json_t *describe_session(const struct session *s, const struct session_view *view)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b}", "id", json_u64(view->id), "lease_ms",
+		json_u64(session_lease_ms(s)), "losses", json_u64(view->nlosses), "last_loss",
+		*view->why ? json_text(view->why) : json_null(), "read_only", view->read_only,
+		"squashed", !view->unsquashed);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static const char *cache_name(enum cache_mode mode)
+{
+	static const char *const names[] = {
+		[CACHE_NONE] = "none", [CACHE_SHARED] = "shared", [CACHE_EXCLUSIVE] = "exclusive"};
+
+	return names[mode];
+}
+
+static const char *ack_name(enum ack_mode mode)
+{
+	return mode == ACK_LOCAL ? "local" : "remote";
+}
+
+static json_t *describe_options(const struct fs_options *options)
+{
+	return json_pack("{s:b, s:s, s:s, s:o, s:o}", "share", options->session.sharing, "cache",
+		cache_name(options->cache), "ack", ack_name(options->ack), "io_threads",
+		json_u64(options->session.io_threads), "soft_ms",
+		json_u64(options->session.soft_ms));
+}
+
+static void describe_mount(const struct mount_facts *facts, json_t *to)
+{
+	const struct fs *fs = facts->fs;
+
+	json_object_set_new(to, "version", json_string(RMEMFS_VERSION));
+	json_object_set_new(to, "pid", json_u64((uint64_t)getpid()));
+	json_object_set_new(to, "connection", json_u64(facts->connection));
+	json_object_set_new(to, "mountpoint", json_text(fs->options.session.mountpoint));
+	json_object_set_new(to, "source", json_text(facts->source));
+	json_object_set_new(to, "server", json_text(session_server(fs->session)));
+	json_object_set_new(to, "transport",
+		json_string(
+			transport_kind_name(transport_kind_of(session_transport(fs->session)))));
+	json_object_set_new(to, "protection", json_text(session_protection(fs->session)));
+	json_object_set_new(to, "mounted", json_integer(facts->mounted_s));
+	json_object_set_new(to, "mounted_ms", json_integer(now_ms() - facts->mounted_ms));
+	json_object_set_new(to, "options", describe_options(&fs->options));
+}
+
+char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned limit_ms)
+{
+	struct fs *fs = facts->fs;
+	struct session_view session;
+	const struct look *look;
+	json_t *root = json_object();
+	int64_t state_ms;
+	unsigned n;
+	char *text;
+
+	look = looks_take(looks, limit_ms, &n);
+	session_look(fs->session, &session);
+	describe_mount(facts, root);
+	json_object_set_new(
+		root, "state", json_string(mount_state_name(fs, &session, look, n, &state_ms)));
+	json_object_set_new(root, "state_ms", json_integer(state_ms));
+	json_object_set_new(root, "session", describe_session(fs->session, &session));
+	json_object_set_new(root, "granted", json_u64(grants_count(fs->grants) * PAGE_BYTES));
+	json_object_set_new(root, "threads", describe_threads(look, n));
+	json_object_set_new(root, "requests", describe_requests(look, n, root));
+	json_object_set_new(root, "operations", describe_ops(facts->first));
+	text = json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	return text;
+}

@@ -1,0 +1,239 @@
+#include "daemon/ctl/print_mount.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "common/conf/conf.h"
+
+enum { TIME_CHARS = 64, SIZE_CHARS = 32, LATE_MS = 1000 };
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+/* "870 ns", "12.3 us", "4.5 ms", "12.3 s", "3 h 12 min": five digits at most. */
+static const char *time_text(uint64_t ns, char buf[TIME_CHARS])
+{
+	static const struct {
+		uint64_t below, unit;
+		const char *name;
+	} units[] = {{1000000, 1000, "us"}, {1000000000, 1000000, "ms"},
+		{UINT64_C(3600) * 1000000000, 1000000000, "s"}};
+
+	if (ns < 1000) {
+		snprintf(buf, TIME_CHARS, "%" PRIu64 " ns", ns);
+		return buf;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (ns >= units[i].below)
+			continue;
+		snprintf(buf, TIME_CHARS, "%" PRIu64 ".%" PRIu64 " %s", ns / units[i].unit,
+			ns % units[i].unit / (units[i].unit / 10), units[i].name);
+		return buf;
+	}
+	snprintf(buf, TIME_CHARS, "%" PRIu64 " h %" PRIu64 " min", ns / 1000000000 / 3600,
+		ns / 1000000000 / 60 % 60);
+	return buf;
+}
+
+static const char *age_text(const json_t *object, const char *key, char buf[TIME_CHARS])
+{
+	return time_text(number_of(object, key) * 1000000, buf);
+}
+
+/* ---- one mount ------------------------------------------------------------------------------- */
+
+/* "connected", "silent for 12.3 s" */
+static const char *state_text(const json_t *root, char *buf, size_t len)
+{
+	char ms[TIME_CHARS];
+
+	if (number_of(root, "state_ms"))
+		snprintf(buf, len, "%s for %s", text_of(root, "state"),
+			age_text(root, "state_ms", ms));
+	else
+		snprintf(buf, len, "%s", text_of(root, "state"));
+	return buf;
+}
+
+/* The meaning of a state other than "connected", and what to do. */
+static void print_remedy(const json_t *root)
+{
+	static const struct {
+		const char *state, *text;
+	} remedies[] = {
+		{"lost", "the server does not know this mount's session any more: every file gives "
+			 "ESTALE; unmount, and mount again"},
+		{"stopped",
+			"at least one I/O thread of the daemon does not run: look at the process "
+			"(SIGCONT, memory, CPU)"},
+		{"reconnecting", "operations wait for the server; see 'rmemfsctl status' with its "
+				 "address"},
+		{"silent",
+			"the connection stands, but the server does not answer: it is stopped, or "
+			"the path to it is cut"},
+		{"renewing", "the server has ended the session, and the mount begins another one"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
+		if (strcmp(text_of(root, "state"), remedies[i].state) == 0)
+			printf("            %s\n", remedies[i].text);
+}
+
+static void print_head(const json_t *root)
+{
+	const json_t *session = json_object_get(root, "session");
+	const json_t *options = json_object_get(root, "options");
+	char text[CLOCK_TEXT_BYTES], state[64], size[SIZE_CHARS];
+
+	printf("mount       %s of %s\n", text_of(root, "mountpoint"), text_of(root, "source"));
+	printf("daemon      rmemfs %s, pid %" PRIu64 ", since %s\n", text_of(root, "version"),
+		number_of(root, "pid"),
+		clock_format((int64_t)number_of(root, "mounted"), -1, text));
+	printf("server      %s, protection: %s\n", text_of(root, "server"),
+		text_of(root, "protection"));
+	printf("state       %s\n", state_text(root, state, sizeof(state)));
+	print_remedy(root);
+	if (number_of(session, "losses"))
+		printf("            connection lost %" PRIu64 " times, the last time: %s\n",
+			number_of(session, "losses"), text_of(session, "last_loss"));
+	size_format(number_of(root, "granted"), size, sizeof(size));
+	printf("session     %" PRIu64 "%s%s, %s of free memory lent\n", number_of(session, "id"),
+		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
+		json_is_true(json_object_get(session, "squashed")) ? ", users are squashed" : "",
+		size);
+	printf("options     %scache=%s, ack=%s, io_threads=%" PRIu64 "\n",
+		json_is_true(json_object_get(options, "share")) ? "share, " : "",
+		text_of(options, "cache"), text_of(options, "ack"),
+		number_of(options, "io_threads"));
+}
+
+static void print_ops(const json_t *ops)
+{
+	const char *name;
+	json_t *op;
+	bool any = false;
+
+	json_object_foreach((json_t *)ops, name, op)
+	{
+		uint64_t n = number_of(op, "count");
+		char mean[TIME_CHARS], p50[TIME_CHARS], p99[TIME_CHARS], bytes[SIZE_CHARS];
+
+		if (!any)
+			printf("\n%-12s %12s %9s %10s %10s %10s %10s\n", "operation", "count",
+				"errors", "bytes", "mean", "p50", "p99");
+		any = true;
+		size_format(number_of(op, "bytes"), bytes, sizeof(bytes));
+		printf("%-12s %12" PRIu64 " %9" PRIu64 " %10s %10s %10s %10s\n", name, n,
+			number_of(op, "errors"), bytes,
+			time_text(n ? number_of(op, "total_ns") / n : 0, mean),
+			time_text(number_of(op, "p50_ns"), p50),
+			time_text(number_of(op, "p99_ns"), p99));
+	}
+}
+
+/* Where people find out more. */
+static const char *wait_text(const char *waits_for)
+{
+	static const struct {
+		const char *wait, *text;
+	} texts[] = {
+		{"nothing", "is carried out"},
+		{"server", "the server's answer"},
+		{"transfer", "bytes on their way"},
+		{"pages", "free pages of the export: see 'rmemfsctl status' of the server"},
+		{"quota", "room in its owner's quota: see 'rmemfsctl quota' of the server"},
+		{"lease", "another mount that has the file: see 'rmemfsctl who' of the server"},
+		{"snapshot", "a snapshot, which is about to begin"},
+		{"session", "another session"},
+		{"buffer", "a free buffer: all are in use"},
+		{"kernel", "the kernel, which drops pages of the file"},
+		{"same pages", "an earlier read or write of the same pages"},
+		{"same file", "an earlier change of the same file"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (strcmp(waits_for, texts[i].wait) == 0)
+			return texts[i].text;
+	return waits_for;
+}
+
+static void print_requests(const json_t *requests)
+{
+	const json_t *r;
+	bool any = false;
+	size_t i;
+
+	json_array_foreach(requests, i, r)
+	{
+		char age[TIME_CHARS];
+
+		if (number_of(r, "age_ms") < LATE_MS)
+			continue;
+		if (!any)
+			printf("\n%-12s %10s %10s %8s  %s\n", "operation", "since", "inode", "pid",
+				"waits for");
+		any = true;
+		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s\n", text_of(r, "operation"),
+			age_text(r, "age_ms", age), number_of(r, "inode"), number_of(r, "pid"),
+			wait_text(text_of(r, "waits_for")), *text_of(r, "rpc") ? " to " : "",
+			text_of(r, "rpc"));
+	}
+}
+
+void ctl_print_mount(const json_t *root)
+{
+	print_head(root);
+	print_requests(json_object_get(root, "requests"));
+	print_ops(json_object_get(root, "operations"));
+}
+
+/* ---- all mounts ------------------------------------------------------------------------------ */
+
+static int width_of(const json_t *list, const char *key, const char *title)
+{
+	const json_t *m;
+	size_t i, width = strlen(title);
+
+	json_array_foreach(list, i, m) width = max_u64(width, strlen(text_of(m, key)));
+	return (int)width;
+}
+
+void ctl_print_mounts(const json_t *list)
+{
+	int places = width_of(list, "mountpoint", "mount point");
+	int sources = width_of(list, "source", "source");
+	const json_t *m;
+	size_t i;
+
+	if (!json_array_size(list)) {
+		printf("no rmemfs is mounted here\n");
+		return;
+	}
+	printf("%-*s  %-*s  %-9s  %-10s  %s\n", places, "mount point", sources, "source",
+		"transport", "oldest", "state");
+	json_array_foreach(list, i, m)
+	{
+		const json_t *answer = json_object_get(m, "answer");
+		uint64_t oldest = number_of(answer, "oldest_request_ms");
+		char state[64], age[TIME_CHARS];
+
+		printf("%-*s  %-*s  %-9s  %-10s  %s\n", places, text_of(m, "mountpoint"), sources,
+			text_of(m, "source"),
+			*text_of(answer, "transport") ? text_of(answer, "transport") : "?",
+			oldest >= LATE_MS ? age_text(answer, "oldest_request_ms", age) : "-",
+			json_is_null(answer) ? text_of(m, "error")
+					     : state_text(answer, state, sizeof(state)));
+	}
+}

@@ -1,0 +1,414 @@
+#include "daemon/metrics/openmetrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/base/util.h"
+
+enum { LABELS_BYTES = 2048, NS_PER_S = 1000000000 };
+
+/* A number of a JSON object: its path of members, and what one unit of the metric is there. */
+struct number {
+	const char *family, *type, *help;
+	const char *path;
+	double unit;
+};
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void put_family(FILE *out, const char *family, const char *type, const char *help)
+{
+	fprintf(out, "# TYPE %s %s\n# HELP %s %s\n", family, type, family, help);
+}
+
+static bool is_counter(const char *type)
+{
+	return strcmp(type, "counter") == 0;
+}
+
+static void put_sample(
+	FILE *out, const char *family, const char *suffix, const char *labels, double value)
+{
+	fprintf(out, "%s%s{%s} %.16g\n", family, suffix, labels, value);
+}
+
+/* Appends name="value", with what a value must not have in it escaped. */
+static void add_label(char labels[LABELS_BYTES], const char *name, const char *value)
+{
+	size_t at = strlen(labels);
+
+	at += (size_t)snprintf(labels + at, LABELS_BYTES - at, "%s%s=\"", at ? "," : "", name);
+	for (; *value && at + 4 < LABELS_BYTES; value++) {
+		if (strchr("\\\"\n", *value))
+			labels[at++] = '\\';
+		labels[at++] = *value;
+		if (*value == '\n')
+			labels[at - 1] = 'n';
+	}
+	snprintf(labels + at, LABELS_BYTES - at, "\"");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* "session.losses" */
+static const json_t *find(const json_t *root, const char *path)
+{
+	char name[64];
+
+	while (root && *path) {
+		size_t len = strcspn(path, ".");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		root = json_object_get(root, name);
+		path += len + (path[len] == '.');
+	}
+	return root;
+}
+
+static double number_of(const json_t *root, const char *path)
+{
+	return json_number_value(find(root, path));
+}
+
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+static const struct number mount_numbers[] = {
+	{"rmemfs_mount_connection_losses", "counter",
+		"How often the connection to the server was lost.", "session.losses", 1},
+	{"rmemfs_mount_oldest_request_seconds", "gauge",
+		"How long the oldest request of the kernel has waited.", "oldest_request_ms", 1000},
+	{"rmemfs_mount_granted_bytes", "gauge",
+		"Free memory that the server has lent and no file has yet.", "granted", 1},
+	{"rmemfs_mount_seconds", "gauge", "For how long it has been mounted.", "mounted_ms", 1000},
+};
+
+static const struct number operation_numbers[] = {
+	{"rmemfs_mount_operations", "counter", "Operations that the kernel has asked for.", "count",
+		1},
+	{"rmemfs_mount_operation_errors", "counter", "Operations that ended with an error.",
+		"errors", 1},
+	{"rmemfs_mount_operation_bytes", "counter", "Bytes of files that were moved.", "bytes", 1},
+};
+
+static const char *const states[] = {
+	"connected", "silent", "connecting", "reconnecting", "renewing", "stopped", "lost"};
+
+static void mount_labels(const struct observed *seen, const json_t *mount, char *labels)
+{
+	char number[24];
+
+	*labels = '\0';
+	snprintf(number, sizeof(number), "%" PRId64,
+		(int64_t)json_integer_value(json_object_get(mount, "connection")));
+	add_label(labels, "mount", number);
+	if (!seen->details)
+		return;
+	add_label(labels, "mountpoint", text_of(mount, "mountpoint"));
+	add_label(labels, "source", text_of(mount, "source"));
+}
+
+static void put_up(FILE *out, const struct observed *seen)
+{
+	const json_t *mount;
+	size_t i;
+
+	put_family(out, "rmemfs_mount_up", "gauge", "Whether the mount's daemon has answered.");
+	json_array_foreach(seen->mounts, i, mount)
+	{
+		char labels[LABELS_BYTES];
+
+		mount_labels(seen, mount, labels);
+		put_sample(out, "rmemfs_mount_up", "", labels,
+			json_is_object(json_object_get(mount, "answer")));
+	}
+}
+
+static void put_info(FILE *out, const struct observed *seen)
+{
+	const json_t *mount;
+	size_t i;
+
+	put_family(out, "rmemfs_mount", "info", "Transport, protection and version of a mount.");
+	json_array_foreach(seen->mounts, i, mount)
+	{
+		const json_t *answer = json_object_get(mount, "answer");
+		char labels[LABELS_BYTES];
+
+		if (!json_is_object(answer))
+			continue;
+		mount_labels(seen, mount, labels);
+		add_label(labels, "transport", text_of(answer, "transport"));
+		add_label(labels, "protection", text_of(answer, "protection"));
+		add_label(labels, "version", text_of(answer, "version"));
+		put_sample(out, "rmemfs_mount", "_info", labels, 1);
+	}
+}
+
+static void put_states(FILE *out, const struct observed *seen)
+{
+	const json_t *mount;
+	size_t i;
+
+	put_family(out, "rmemfs_mount_state", "stateset", "The worst that holds for the mount.");
+	json_array_foreach(seen->mounts, i, mount)
+	{
+		const json_t *answer = json_object_get(mount, "answer");
+
+		for (size_t k = 0; json_is_object(answer) && k < ARRAY_SIZE(states); k++) {
+			char labels[LABELS_BYTES];
+
+			mount_labels(seen, mount, labels);
+			add_label(labels, "rmemfs_mount_state", states[k]);
+			put_sample(out, "rmemfs_mount_state", "", labels,
+				strcmp(text_of(answer, "state"), states[k]) == 0);
+		}
+	}
+}
+
+static void put_mount_number(FILE *out, const struct observed *seen, const struct number *n)
+{
+	const json_t *mount;
+	size_t i;
+
+	put_family(out, n->family, n->type, n->help);
+	json_array_foreach(seen->mounts, i, mount)
+	{
+		const json_t *answer = json_object_get(mount, "answer");
+		char labels[LABELS_BYTES];
+
+		if (!json_is_object(answer))
+			continue;
+		mount_labels(seen, mount, labels);
+		put_sample(out, n->family, is_counter(n->type) ? "_total" : "", labels,
+			number_of(answer, n->path) / n->unit);
+	}
+}
+
+/* By the cause of the wait. */
+static void put_waiting(FILE *out, const struct observed *seen)
+{
+	const json_t *mount, *request;
+	size_t i, k;
+
+	put_family(out, "rmemfs_mount_waiting_requests", "gauge",
+		"Requests of the kernel that have waited for a second, by what they wait for.");
+	json_array_foreach(seen->mounts, i, mount)
+	{
+		json_t *causes = json_object();
+		const char *cause;
+		json_t *n;
+
+		json_array_foreach(find(mount, "answer.requests"), k, request)
+		{
+			cause = text_of(request, "waits_for");
+			if (number_of(request, "age_ms") >= 1000)
+				json_object_set_new(causes, cause,
+					json_integer((json_int_t)number_of(causes, cause) + 1));
+		}
+		json_object_foreach(causes, cause, n)
+		{
+			char labels[LABELS_BYTES];
+
+			mount_labels(seen, mount, labels);
+			add_label(labels, "waits_for", cause);
+			put_sample(out, "rmemfs_mount_waiting_requests", "", labels,
+				json_number_value(n));
+		}
+		json_decref(causes);
+	}
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* Calls put() for each operation of each mount, with its labels. */
+static void each_operation(FILE *out, const struct observed *seen,
+	void (*put)(FILE *out, const char *labels, const json_t *op, const void *arg),
+	const void *arg)
+{
+	const json_t *mount;
+	size_t i;
+
+	json_array_foreach(seen->mounts, i, mount)
+	{
+		const char *name;
+		json_t *op;
+
+		json_object_foreach((json_t *)find(mount, "answer.operations"), name, op)
+		{
+			char labels[LABELS_BYTES];
+
+			mount_labels(seen, mount, labels);
+			add_label(labels, "operation", name);
+			put(out, labels, op, arg);
+		}
+	}
+}
+
+static void put_operation(FILE *out, const char *labels, const json_t *op, const void *arg)
+{
+	const struct number *n = arg;
+
+	put_sample(out, n->family, "_total", labels, number_of(op, n->path) / n->unit);
+}
+
+/* A bucket has all that took no longer than its bound: one for each doubling from 1 µs on, so that
+ * their number is the same each time. */
+static void put_latency(FILE *out, const char *labels, const json_t *op, const void *arg)
+{
+	const char *family = arg;
+	const json_t *pairs = json_object_get(op, "latency_ns");
+	double below = 0;
+	size_t i = 0;
+
+	for (double bound = 1024; bound <= 64.0 * NS_PER_S; bound *= 2) {
+		char with_bound[LABELS_BYTES], text[32];
+		const json_t *pair;
+
+		for (; (pair = json_array_get(pairs, i)) &&
+			json_is_integer(json_array_get(pair, 0)) &&
+			json_number_value(json_array_get(pair, 0)) <= bound;
+			i++)
+			below += json_number_value(json_array_get(pair, 1));
+		snprintf(with_bound, sizeof(with_bound), "%s", labels);
+		snprintf(text, sizeof(text), "%.9g", bound / NS_PER_S);
+		add_label(with_bound, "le", text);
+		put_sample(out, family, "_bucket", with_bound, below);
+	}
+	for (const json_t *pair; (pair = json_array_get(pairs, i)); i++)
+		below += json_number_value(json_array_get(pair, 1));
+	fprintf(out, "%s_bucket{%s,le=\"+Inf\"} %.16g\n", family, labels, below);
+	put_sample(out, family, "_count", labels, below);
+	put_sample(out, family, "_sum", labels, number_of(op, "total_ns") / NS_PER_S);
+}
+
+static void put_operations(FILE *out, const struct observed *seen)
+{
+	static const char latency[] = "rmemfs_mount_operation_seconds";
+
+	for (size_t i = 0; i < ARRAY_SIZE(operation_numbers); i++) {
+		const struct number *n = &operation_numbers[i];
+
+		put_family(out, n->family, n->type, n->help);
+		each_operation(out, seen, put_operation, n);
+	}
+	put_family(out, latency, "histogram",
+		"Time from reading a request of the kernel to its answer.");
+	each_operation(out, seen, put_latency, latency);
+}
+
+/* ---- server ---------------------------------------------------------------------------------- */
+
+static const struct number server_numbers[] = {
+	{"rmemfs_server_seconds", "gauge", "For how long the server has run.", "uptime_ms", 1000},
+	{"rmemfs_server_metadata_bytes", "gauge", "Size of the metadata reserve.", "store.bytes",
+		1},
+	{"rmemfs_server_metadata_used_bytes", "gauge", "Used bytes of the metadata reserve.",
+		"store.used", 1},
+};
+
+static const struct number export_numbers[] = {
+	{"rmemfs_export_bytes", "gauge", "Size of an export.", "bytes", 1},
+	{"rmemfs_export_used_bytes", "gauge", "Bytes that files have.", "used", 1},
+	{"rmemfs_export_free_bytes", "gauge", "Free bytes.", "free", 1},
+	{"rmemfs_export_granted_bytes", "gauge", "Free bytes that are lent to mounts.", "granted",
+		1},
+	{"rmemfs_export_dirty_bytes", "gauge", "Free bytes that are to be cleared first.", "dirty",
+		1},
+	{"rmemfs_export_files", "gauge", "Inodes.", "files", 1},
+	{"rmemfs_export_files_max", "gauge", "The most inodes; 0: no limit.", "max_inodes", 1},
+	{"rmemfs_export_lost_regions", "gauge", "Regions that have lost bytes.", "lost_regions", 1},
+	{"rmemfs_export_metadata_bytes", "gauge", "The export's share of the metadata reserve.",
+		"metadata.bytes", 1},
+	{"rmemfs_export_metadata_used_bytes", "gauge", "Used bytes of that share.", "metadata.used",
+		1},
+	{"rmemfs_export_waiting_leases", "gauge", "Requests that wait for another mount's leases.",
+		"leases.waiting", 1},
+	{"rmemfs_export_waiting_locks", "gauge", "Requests that wait for locks.",
+		"leases.lock_waits", 1},
+	{"rmemfs_export_recalls", "counter", "Leases that were asked back.", "leases.recalled", 1},
+	{"rmemfs_export_reads", "counter", "One-sided READs that mounts have told of.",
+		"counters.reads", 1},
+	{"rmemfs_export_writes", "counter", "One-sided WRITEs that mounts have told of.",
+		"counters.writes", 1},
+	{"rmemfs_export_read_bytes", "counter", "Bytes of these READs.", "counters.read_bytes", 1},
+	{"rmemfs_export_write_bytes", "counter", "Bytes of these WRITEs.", "counters.write_bytes",
+		1},
+	{"rmemfs_export_rpcs", "counter", "Calls that mounts have told of.", "counters.rpcs", 1},
+	{"rmemfs_export_snapshot_timestamp_seconds", "gauge",
+		"When the last snapshot of this run was completed; 0: there was none.",
+		"last_snapshot.completed", 1},
+};
+
+static void put_export_number(FILE *out, const json_t *server, const struct number *n)
+{
+	const json_t *export;
+	size_t i;
+
+	put_family(out, n->family, n->type, n->help);
+	json_array_foreach(json_object_get(server, "exports"), i, export)
+	{
+		char labels[LABELS_BYTES] = "";
+
+		add_label(labels, "export", text_of(export, "name"));
+		put_sample(out, n->family, is_counter(n->type) ? "_total" : "", labels,
+			number_of(export, n->path) / n->unit);
+	}
+}
+
+static void put_sessions(FILE *out, const json_t *server)
+{
+	const json_t *export, *session;
+	size_t i, k;
+
+	put_family(out, "rmemfs_export_sessions", "gauge", "Mounts that the export has.");
+	json_array_foreach(json_object_get(server, "exports"), i, export)
+	{
+		const char *name = text_of(export, "name");
+		char labels[LABELS_BYTES] = "";
+		unsigned n = 0;
+
+		json_array_foreach(json_object_get(server, "sessions"), k, session) n +=
+			strcmp(text_of(session, "export"), name) == 0;
+		add_label(labels, "export", name);
+		put_sample(out, "rmemfs_export_sessions", "", labels, n);
+	}
+}
+
+static void put_server(FILE *out, const struct observed *seen)
+{
+	if (!seen->server_wanted)
+		return;
+	put_family(out, "rmemfs_server_up", "gauge", "Whether this machine's server has answered.");
+	fprintf(out, "rmemfs_server_up %d\n", seen->server != NULL);
+	if (!seen->server)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(server_numbers); i++) {
+		const struct number *n = &server_numbers[i];
+
+		put_family(out, n->family, n->type, n->help);
+		fprintf(out, "%s %.16g\n", n->family, number_of(seen->server, n->path) / n->unit);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(export_numbers); i++)
+		put_export_number(out, seen->server, &export_numbers[i]);
+	put_sessions(out, seen->server);
+}
+
+void openmetrics_write(FILE *out, const struct observed *seen)
+{
+	put_up(out, seen);
+	put_info(out, seen);
+	put_states(out, seen);
+	for (size_t i = 0; i < ARRAY_SIZE(mount_numbers); i++)
+		put_mount_number(out, seen, &mount_numbers[i]);
+	put_waiting(out, seen);
+	put_operations(out, seen);
+	put_server(out, seen);
+	fprintf(out, "# EOF\n");
+}

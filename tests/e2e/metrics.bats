@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# metrics.bats - rmemfs-metrics: what it serves, to whom, and when a mount or the server is away.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+metrics_pid=''
+
+setup() {
+	setup_rmem
+}
+
+teardown() {
+	[ -z "$server_pid" ] || kill -CONT "$server_pid"
+	[ -z "$daemon_pid" ] || kill -CONT "$daemon_pid"
+	teardown_rmem
+}
+
+scrape() {
+	rmemfs-metrics --once --server "$socket" "$@"
+}
+
+this_mount() {
+	mountpoint -d "$mnt" | cut -d : -f 2
+}
+
+# value METRIC [LABELS]: of this mount's sample, or of one without a mount.
+value() {
+	awk -v want="$1{mount=\"$(this_mount)\"${2:+,$2}}" '$1 == want { print $2 }' "$dir/metrics"
+}
+
+# The rules of OpenMetrics that this text could break: each family once, with all of its samples behind it,
+# counters that end in _total, cumulative buckets up to +Inf, and the end.
+well_formed() {
+	awk '
+		function bad(why) { print FILENAME ":" NR ": " why ": " $0; failed = 1 }
+		ended { bad("behind # EOF") }
+		/^# TYPE / { if (seen[$3]++) bad("a family twice"); family = $3; type = $4; next }
+		/^# HELP / { if ($3 != family) bad("help of another family"); if (NF < 4) bad("no help"); next }
+		/^# EOF$/ { ended = 1; next }
+		!/^[a-z_]+(\{([a-z_]+="([^"\\]|\\.)*",?)*\})? [-+0-9.e]+$/ { bad("no sample"); next }
+		{
+			sample = substr($0, 1, length($0) - length($NF) - 1) # labels may have blanks
+			name = sample; sub(/\{.*/, "", name)
+			suffix = substr(name, length(family) + 1)
+			if (substr(name, 1, length(family)) != family) bad("a sample of another family")
+			if (type == "counter" && suffix != "_total") bad("a counter without _total")
+			if (type == "gauge" && suffix != "") bad("a gauge with a suffix")
+			if (type == "histogram" && suffix == "_bucket") {
+				key = sample; sub(/,le=.*/, "", key)
+				if (key == last && $NF < below) bad("a bucket smaller than the one before")
+				last = key; below = $NF
+				if (sample ~ /le="\+Inf"/) inf[key] = $NF
+			}
+			if (type == "histogram" && suffix == "_count") {
+				key = sample; sub(/_count/, "_bucket", key); sub(/}$/, "", key)
+				if (inf[key] != $NF) bad("a count that is not the last bucket")
+			}
+		}
+		END { if (!ended) { print "no # EOF"; failed = 1 } exit failed }' "$1"
+}
+
+@test "metrics are well-formed, and say what rmemfsctl says" {
+	start_server
+	mount_rmem -o cache=none,ack=remote
+	dd if=/dev/zero of="$mnt/a" bs=4096 count=10 oflag=direct status=none
+	run ! mkdir "$mnt/a" 2>/dev/null
+	scrape >"$dir/metrics"
+	well_formed "$dir/metrics"
+	[ "$(value rmemfs_mount_up)" = 1 ]
+	[ "$(value rmemfs_mount_state 'rmemfs_mount_state="connected"')" = 1 ]
+	[ "$(value rmemfs_mount_state 'rmemfs_mount_state="silent"')" = 0 ]
+	[ "$(value rmemfs_mount_operation_bytes_total 'operation="write"')" = 40960 ]
+	[ "$(value rmemfs_mount_operation_seconds_count 'operation="write"')" = 10 ]
+	for name in create getattr lookup; do
+		rmemfsctl status "$mnt" --json | jq -e ".operations.$name == null or .operations.$name.count == $(value rmemfs_mount_operations_total "operation=\"$name\"" | grep . || echo null)"
+	done
+	grep -qx 'rmemfs_server_up 1' "$dir/metrics"
+	grep -qx "rmemfs_export_bytes{export=\"default\"} $(status_of '.exports[0].bytes')" "$dir/metrics"
+	grep -qx 'rmemfs_export_sessions{export="default"} 1' "$dir/metrics"
+}
+
+@test "names of places, clients and keys are told with --details alone" {
+	start_server
+	mnt="$dir/a \"strange\" \\place" mount_rmem
+	scrape >"$dir/metrics"
+	run ! grep -F -e "$dir" -e "$(mount_source)" -e "${key_file:-no key}" -e test- "$dir/metrics"
+	scrape --details >"$dir/metrics"
+	well_formed "$dir/metrics"
+	grep -F 'mountpoint="'"$dir"'/a \"strange\" \\place",source="'"$(mount_source)"'"' "$dir/metrics"
+	umount "$dir/a \"strange\" \\place"
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+	run -1 rmemfs-metrics --details
+	[[ $output == *"option '--details': tells where mounts are: name the address or a unix:/PATH by --listen" ]]
+}
+
+@test "a daemon that stands still and a server that is gone are down, and the rest is told" {
+	start_server
+	mount_rmem
+	suspend "$daemon_pid"
+	scrape >"$dir/metrics"
+	well_formed "$dir/metrics"
+	[ "$(value rmemfs_mount_up)" = 0 ]
+	[ -z "$(value rmemfs_mount_seconds)" ]
+	grep -qx 'rmemfs_server_up 1' "$dir/metrics"
+	kill -CONT "$daemon_pid"
+	kill_server
+	scrape >"$dir/metrics"
+	well_formed "$dir/metrics"
+	[ "$(value rmemfs_mount_up)" = 1 ]
+	grep -qx 'rmemfs_server_up 0' "$dir/metrics"
+	run ! grep rmemfs_export_ "$dir/metrics"
+	start_server
+}
+
+listens() {
+	curl -s "$@" >/dev/null
+}
+
+@test "it answers over HTTP, to GET of /metrics alone, and at a Unix socket for its user" {
+	start_server
+	mount_rmem
+	local http
+	http=$(free_port)
+	rmemfs-metrics --listen "127.0.0.1:$http" --server "$socket" 2>"$dir/http.log" 3>&- &
+	metrics_pid=$!
+	until_true 10 listens "http://127.0.0.1:$http/"
+	curl -s -D "$dir/head" "http://127.0.0.1:$http/metrics" >"$dir/metrics"
+	well_formed "$dir/metrics"
+	grep -qi '^Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8' "$dir/head"
+	[ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$http/other")" = 404 ]
+	[ "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "http://127.0.0.1:$http/metrics")" = 405 ]
+	run -1 rmemfs-metrics --listen "127.0.0.1:$http"
+	[[ $output == *"127.0.0.1:$http: Address already in use"* ]]
+	kill -TERM "$metrics_pid"
+	exit_status "$metrics_pid" 10
+	rmemfs-metrics --listen "unix:$dir/web" --server "$socket" 2>"$dir/unix.log" 3>&- &
+	metrics_pid=$!
+	until_true 10 listens --unix-socket "$dir/web" http://here/
+	[ "$(stat -c %a "$dir/web")" = 600 ]
+	curl -s --unix-socket "$dir/web" http://here/metrics >"$dir/metrics"
+	well_formed "$dir/metrics"
+	kill -TERM "$metrics_pid"
+	exit_status "$metrics_pid" 10
+	[ ! -e "$dir/web" ]
+	run -1 rmemfs-metrics --listen nowhere
+	[[ $output == *"nowhere: must be HOST:PORT, [ADDRESS]:PORT or unix:/PATH" ]]
+	run -1 rmemfs-metrics --once too
+	[[ $output == *"too: there are no operands; see --help" ]]
+}
+
+# Mounts that the user may not ask about are left out: they are not down.
+@test "a user without rights sees no mount of root's, and no server" {
+	start_server
+	mount_rmem
+	"${nobody[@]}" "$bin/rmemfs-metrics" --once --server "$socket" >"$dir/metrics"
+	well_formed "$dir/metrics"
+	[ -z "$(value rmemfs_mount_up)" ]
+	grep -qx 'rmemfs_server_up 0' "$dir/metrics"
+}

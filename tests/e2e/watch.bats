@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# watch.bats - what an admin is told of this machine's mounts: rmemfsctl mounts, status MOUNTPOINT, log.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+	setup_rmem
+}
+
+teardown() {
+	[ -z "$server_pid" ] || kill -CONT "$server_pid"
+	[ -z "$daemon_pid" ] || kill -CONT "$daemon_pid"
+	teardown_rmem
+}
+
+control_socket() {
+	echo "/run/rmemfs-mounts/$(mountpoint -d "$mnt" | cut -d : -f 2)"
+}
+
+# of_mount FILTER: a value of the mount's state.
+of_mount() {
+	rmemfsctl status "$mnt" --json | jq -re "$1"
+}
+
+state_is() {
+	[ "$(of_mount .state)" = "$1" ]
+}
+
+# waits_for WHAT: a request waits for that.
+waits_for() {
+	of_mount ".requests | map(select(.waits_for == \"$1\")) | length > 0" >/dev/null
+}
+
+# The other mounts of this machine are not the test's.
+entry() {
+	rmemfsctl mounts --json | jq -re ".[] | select(.mountpoint == \"$mnt\") | $1"
+}
+
+@test "mounts are listed, with their servers and states" {
+	start_server
+	mount_rmem
+	run -0 rmemfsctl mounts
+	[[ $output == *"mount point "*"source "*"transport "*"oldest "*"state"* ]]
+	[[ $output =~ "$mnt  "+$(mount_source)" "+$transport" "+-" "+connected ]]
+	[ "$(entry .answer.pid)" = "$daemon_pid" ]
+	[ "$(entry '.error == null')" = true ]
+}
+
+@test "status of a mount counts what the kernel has asked, with bytes, errors and times" {
+	start_server
+	mount_rmem -o cache=none,ack=remote
+	dd if=/dev/zero of="$mnt/a" bs=4096 count=10 oflag=direct status=none
+	dd if="$mnt/a" of=/dev/null bs=4096 count=7 iflag=direct status=none
+	mkdir "$mnt/d"
+	run ! rmdir "$mnt" 2>/dev/null
+	touch "$mnt/d/x"
+	run ! rmdir "$mnt/d"
+	[ "$(of_mount .operations.write.count)" -eq 10 ]
+	[ "$(of_mount .operations.write.bytes)" -eq 40960 ]
+	[ "$(of_mount .operations.read.bytes)" -eq 28672 ]
+	[ "$(of_mount .operations.mkdir.count)" -eq 1 ]
+	[ "$(of_mount .operations.rmdir.errors)" -eq 1 ]
+	# Each request has one time, and the bounds grow.
+	of_mount '.operations | all(.count == ([.latency_ns[][1]] | add))'
+	of_mount '.operations | all([.latency_ns[][0]] | . == sort)'
+	of_mount '.operations | all(.p50_ns <= .p99_ns and .total_ns > 0)'
+	run -0 rmemfsctl status "$mnt"
+	[[ $output == *"mount       $mnt of $(mount_source)"* ]]
+	[[ $output == *"state       connected"* ]]
+	[[ $output =~ "write "+10" "+0" "+40KiB ]]
+}
+
+@test "the place may be given by a link or a relative path, and a server's socket still is a server" {
+	start_server
+	mount_rmem
+	ln -s mnt "$dir/link"
+	cd "$dir"
+	for place in mnt ./mnt link "$dir/link" "$dir/../${dir##*/}/mnt" mnt/; do
+		[ "$(rmemfsctl status "$place" --json | jq -r .mountpoint)" = "$mnt" ] || die "$place"
+	done
+	rmemfsctl status "$socket" --json | jq -e .exports
+	mkdir other
+	run -1 rmemfsctl log other info
+	[[ $output == *"no rmemfs is mounted there: see 'rmemfsctl mounts'" ]]
+}
+
+@test "a server that is silent: the answer comes at once, and names what waits and for how long" {
+	start_server
+	mount_rmem -o peer_timeout=60
+	touch "$mnt/file"
+	suspend "$server_pid"
+	mkdir "$mnt/made" & # the kernel asks first whether the name is there
+	until_true 20 state_is silent
+	waits_for server
+	of_mount '.requests[] | select(.operation == "lookup") | .rpc == "lookup" and .age_ms > 0'
+	[ "$(of_mount .oldest_request_ms)" -gt 0 ]
+	run -1 rmemfsctl mounts
+	[[ $output =~ $mnt" ".*" silent for " ]]
+	run -0 rmemfsctl status "$mnt"
+	[[ $output == *"the connection stands, but the server does not answer"* ]]
+	[[ $output == *"the server's answer to lookup"* ]]
+	kill -CONT "$server_pid"
+	wait $!
+	until_true 10 state_is connected
+}
+
+@test "a server that is gone: reconnecting, and the last loss has its reason" {
+	start_server
+	mount_rmem
+	kill_server
+	until_true 20 state_is reconnecting
+	[ "$(of_mount .session.losses)" -ge 1 ]
+	of_mount '.session.last_loss | length > 0'
+	start_server
+	until_true 20 state_is connected
+}
+
+@test "a daemon that stands still is found, and nothing waits for it" {
+	start_server
+	mount_rmem
+	suspend "$daemon_pid"
+	run -1 timeout 20 rmemfsctl mounts
+	[[ $output == *"its daemon does not answer in time: it is stopped"* ]]
+	kill -CONT "$daemon_pid"
+	until_true 20 state_is connected
+}
+
+@test "a killed daemon leaves no socket, and the remedy is named" {
+	start_server
+	mount_rmem
+	control=$(control_socket)
+	[ -S "$control" ]
+	kill -KILL "$daemon_pid"
+	wait "$daemon_pid" || true
+	daemon_pid=''
+	until_true 10 test ! -e "$control"
+	run -1 rmemfsctl mounts
+	[[ $output == *"its daemon does not listen at $control: it has ended (umount -l $mnt)"* ]]
+	umount -l "$mnt"
+}
+
+@test "the socket goes with the mount, and belongs to its user" {
+	start_server
+	mount_rmem
+	control=$(control_socket)
+	[ "$(stat -c '%a %U' "$control")" = "600 root" ]
+	run -1 "${nobody[@]}" "$bin/rmemfsctl" status "$mnt"
+	[[ $output == *"its daemon's socket $control is for root and the group rmemfs-monitor"* ]]
+	umount_rmem
+	[ ! -e "$control" ]
+}
+
+# As tmpfiles.d makes the folder: in a mount namespace of its own.
+@test "a group may look, and change nothing" {
+	start_server
+	unshare -m -- bash -c '
+		set -e
+		mount -t tmpfs -o mode=2750,gid=65534 tmpfs /run/rmemfs-mounts
+		rmemfs -f -c /dev/null -o "$1" "$2" "$3" >>"$4/daemon.log" 2>&1 &
+		until mountpoint -q "$3"; do sleep 0.02; done
+		control=/run/rmemfs-mounts/$(mountpoint -d "$3" | cut -d : -f 2)
+		until [ -S "$control" ]; do sleep 0.02; done
+		until [ "$(stat -c "%a %g" "$control")" = "660 65534" ]; do sleep 0.02; done
+		monitor=(setpriv --reuid=65533 --regid=65534 --clear-groups --inh-caps=+dac_read_search --ambient-caps=-all)
+		"${monitor[@]}" "$5/rmemfsctl" status "$3" --json >"$4/seen"
+		! "${monitor[@]}" "$5/rmemfsctl" log "$3" debug 2>"$4/refused"
+		rmemfsctl log "$3" debug
+		umount "$3"
+		wait
+	' bash "$(mount_options)" "$(mount_source)" "$mnt" "$dir" "$bin" 3>&-
+	[ "$(jq -r .state "$dir/seen")" = connected ]
+	grep 'its daemon refuses: only root and the user of the mount.s daemon may do this' "$dir/refused"
+}
+
+@test "log: the level is changed while the daemon runs" {
+	start_server
+	mount_rmem -o debug_io # at level debug, without another one
+	rmemfsctl log "$mnt" warning
+	seen=$(wc -l <"$dir/daemon.log")
+	ls "$mnt"
+	[ "$(wc -l <"$dir/daemon.log")" -eq "$seen" ]
+	rmemfsctl log "$mnt" debug
+	ls "$mnt"
+	until_true 10 grep -q ' debug: .*readdir' "$dir/daemon.log"
+	run -1 rmemfsctl log "$mnt" loud
+	[[ $output == *"level 'loud': unknown; must be error, warning, notice, info or debug" ]]
+}
+
+# More silent peers than are served at once, and questions that are none.
+@test "silent and wrong peers of the socket keep nobody away for long" {
+	start_server
+	mount_rmem
+	control=$(control_socket)
+	for _ in {1..8}; do
+		unix_peer silent "$control" &
+	done
+	wrong=$(printf 'nonsense\n' | unix_peer ask "$control")
+	[ "$wrong" = '{"error":"this version of rmemfs does not know the question"}' ]
+	[ -z "$(head -c 1000 /dev/zero | unix_peer ask "$control")" ]
+	state_is connected
+}
