@@ -14,12 +14,12 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/auth/auth_memory.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "common/sandbox/sandbox.h"
 #include "daemon/mount/background.h"
@@ -31,6 +31,7 @@
 #include "daemon/mount/exit_status.h"
 #include "daemon/mount/mountpoint.h"
 #include "daemon/mount/options.h"
+#include "daemon/mount/service_report.h"
 #include "daemon/mount/connection_guard.h"
 
 enum {
@@ -123,6 +124,7 @@ static int connect_session(struct daemon *d)
 {
 	int err;
 
+	service_status("connecting to server %s", fs_server(d->fs));
 	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
 	err = fs_connect(d->fs, d->why, sizeof(d->why));
 	sigprocmask(SIG_BLOCK, &d->signals, NULL);
@@ -280,6 +282,7 @@ static void wait_for_name(struct daemon *d)
 		log_notice("%s; trying for %u s", d->why,
 			d->fs_options.session.connect_timeout_ms / 1000);
 	d->told_waiting = true;
+	service_status("connecting: %s", d->why);
 	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
 	poll(NULL, 0, RESOLVE_AGAIN_MS);
 	sigprocmask(SIG_BLOCK, &d->signals, NULL);
@@ -352,14 +355,15 @@ static void tell_ready(struct daemon *d, const struct options *options)
 	if (d->report >= 0)
 		background_ready(d->report);
 	else
-		sd_notify(0, "READY=1");
+		service_ready();
 }
 
 /* Once, at the first sign of the end. */
 static void tell_stopping(struct daemon *d)
 {
-	if (!d->told_stopping)
-		sd_notify(0, "STOPPING=1");
+	if (d->told_stopping)
+		return;
+	service_stopping("unmounting %s", d->fs_options.session.mountpoint);
 	d->told_stopping = true;
 }
 
@@ -379,13 +383,23 @@ static void unmount(struct daemon *d)
 
 static void wait_for_end(struct daemon *d)
 {
+	struct service_report report = {
+		.fs = d->fs,
+		.threads = d->threads,
+		.mountpoint = d->fs_options.session.mountpoint,
+		.soft = d->fs_options.session.soft_ms,
+		.standing = -1,
+	};
+	int timeout_ms = service_is_open() ? SERVICE_REPORT_MS : -1;
 	struct pollfd fds[2] = {
 		{.fd = io_threads_ended_fd(d->threads), .events = POLLIN},
 		{.fd = d->signal_fd, .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
-		if (poll(fds, 2, -1) < 0)
+		if (!d->told_stopping)
+			service_report_tick(&report);
+		if (poll(fds, 2, timeout_ms) < 0)
 			continue;
 		if (fds[1].revents & POLLIN)
 			unmount(d);
@@ -436,6 +450,7 @@ static int main_run(struct daemon *d, const struct options *options)
 			background_failed(d->report, d->why);
 		else
 			log_complaint("rmemfs", d->why);
+		service_failed(err, d->why);
 		return may_succeed_later(err) ? MOUNT_AGAIN : MOUNT_FAILED;
 	}
 	tell_ready(d, options);
@@ -475,11 +490,15 @@ static int run_options(struct options *options)
 	int err;
 
 	log_init("rmemfs", options->config.log_level);
+	/* In the background this process is no service, whatever its caller is. */
+	if (options->foreground)
+		service_open();
 	err = enter_namespace(&d, options);
 	if (!err)
 		err = options->remount ? remount(&d, options) : find_place(&d, options);
 	if (err) {
 		log_complaint("rmemfs", d.why);
+		service_failed(err, d.why);
 		return MOUNT_FAILED;
 	}
 	if (options->fake || options->remount)

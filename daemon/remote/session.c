@@ -9,6 +9,7 @@
 #include "common/auth/handshake.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/remote/pick_transport.h"
 #include "daemon/remote/client_id.h"
@@ -186,6 +187,7 @@ bool session_waits(struct session *s, const char *why)
 		log_notice("server %s: %s; waiting for that, for %lld s at most", s->server, why,
 			(long long)(left_ms + 999) / 1000);
 	s->waits = true;
+	service_status("waiting: server %s: %s", s->server, why);
 	client_id_take_lower(&s->owner, s->mountpoint);
 	return true;
 }
@@ -602,6 +604,7 @@ void session_tell_waiting(struct session *s, const char *why)
 	if (!s->told_waiting)
 		log_notice("%s; trying for %u s", why, (s->connect_timeout_ms + 999) / 1000);
 	s->told_waiting = true;
+	service_status("connecting: %s", why);
 }
 
 void session_channel_down(struct session *s, const char *why)
@@ -630,6 +633,19 @@ void session_channel_back(struct session *s)
 			s->restarted ? ", the server was restarted" : "");
 	}
 	pthread_mutex_unlock(&s->lock);
+}
+
+enum session_health session_health(struct session *s, int64_t *since_ms)
+{
+	bool away;
+
+	pthread_mutex_lock(&s->lock);
+	away = s->ndown;
+	*since_ms = s->down_ms;
+	pthread_mutex_unlock(&s->lock);
+	if (session_lost(s))
+		return SESSION_LOST;
+	return away ? SESSION_AWAY : SESSION_CONNECTED;
 }
 
 void session_complain(struct session *s, const char *why, bool refused)

@@ -101,6 +101,9 @@ uint32_t session_lease_limit(const struct session *s);
  * have. */
 uint64_t session_quotas(const struct session *s);
 bool session_lost(const struct session *s);
+/* How the connection to the server is, for people. since_ms: of SESSION_AWAY, in now_ms(). */
+enum session_health { SESSION_CONNECTED, SESSION_AWAY, SESSION_LOST };
+enum session_health session_health(struct session *s, int64_t *since_ms);
 /* How this session's users count, by the server's latest answer to an ATTACH. After a reload of the
  * server's configuration it may be another one than before; the log tells of that. One load where
  * nobody is squashed. */

@@ -48,6 +48,7 @@ struct io_thread_private {
 	bool polling_fuse;      /* fuse_fd is in epoll_fd */
 	int64_t now, next_tick; /* now: of this turn, in ms, and in now_ns */
 	int64_t now_ns;
+	int64_t turned_ms; /* atomic: the last turn's now, for main */
 	struct spinning spinning;
 	struct spin spin;
 	bool fuse_ready, events_ready; /* so the last sleep has said */

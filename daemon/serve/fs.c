@@ -172,6 +172,11 @@ const char *fs_protection_note(const struct fs *fs)
 	return session_protection_note(fs->session);
 }
 
+enum session_health fs_health(const struct fs *fs, int64_t *since_ms)
+{
+	return session_health(fs->session, since_ms);
+}
+
 struct transport *fs_transport(struct fs *fs)
 {
 	return session_transport(fs->session);

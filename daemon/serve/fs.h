@@ -21,6 +21,7 @@
 #include "daemon/fuse/port.h"
 #include "daemon/op/fs_options.h"
 #include "daemon/request/io_thread.h"
+#include "daemon/remote/session.h"
 #include "daemon/request/request.h"
 
 struct fs;
@@ -36,6 +37,8 @@ bool fs_squashes(const struct fs *fs);
 /* Makes the thread's event queue and its end of the session. */
 int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);
+/* session_health() */
+enum session_health fs_health(const struct fs *fs, int64_t *since_ms);
 /* remote_connect() */
 int fs_connect(struct fs *fs, char *why, size_t whylen);
 /* Called when no I/O thread runs any more: ends the notifiers. A notification may wait for a kernel

@@ -237,6 +237,7 @@ static bool turn(struct io_thread *thread)
 
 	priv->now_ns = clock_ns(CLOCK_BOOTTIME);
 	priv->now = priv->now_ns / 1000000;
+	__atomic_store_n(&priv->turned_ms, priv->now, __ATOMIC_RELAXED);
 	received = receive_requests(thread);
 	sleepy = received < RECEIVE_BATCH && !spins(thread);
 	n = take_events(thread, sleepy);

@@ -24,6 +24,7 @@ struct io_threads {
 	int ended_fd;    /* written by the last thread to end */
 	unsigned nended; /* atomic */
 	struct readers readers;
+	int64_t seen_ms[IO_THREADS_MAX]; /* io_threads_standing() */
 };
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -257,6 +258,21 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 struct io_thread *io_threads_thread(struct io_threads *group, unsigned index)
 {
 	return &group->threads[index];
+}
+
+int io_threads_standing(struct io_threads *group)
+{
+	int standing = -1;
+
+	for (unsigned i = 0; i < group->n; i++) {
+		const struct io_thread *thread = &group->threads[i];
+		int64_t turned = __atomic_load_n(&thread->priv->turned_ms, __ATOMIC_RELAXED);
+
+		if (turned == group->seen_ms[i] && standing < 0)
+			standing = (int)i;
+		group->seen_ms[i] = turned;
+	}
+	return standing;
 }
 
 int io_threads_ended_fd(const struct io_threads *group)

@@ -27,6 +27,10 @@ int io_threads_new(unsigned nthreads, unsigned nbuffers, const struct spinning *
 int io_threads_attach(struct io_threads *group, struct fs *fs, char *why, size_t whylen);
 int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why, size_t whylen);
 struct io_thread *io_threads_thread(struct io_threads *group, unsigned index);
+/* The index of a thread that has not turned since the last call; -1: all have. A thread that has
+ * nothing to do turns with each tick of 100 ms, too. Compares what the threads note; no clock is
+ * asked. */
+int io_threads_standing(struct io_threads *group);
 /* Readable once every thread has ended. */
 int io_threads_ended_fd(const struct io_threads *group);
 /* No request is read any more; the threads finish their work and end. Any thread. */

@@ -1,17 +1,14 @@
 /* progress.c - see progress.h. */
 #include "server/base/progress.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <systemd/sd-daemon.h>
-
 #include "common/base/clock.h"
 #include "common/conf/conf.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/types.h"
 #include "common/base/util.h"
 
-enum { LOG_MS = 10000, EXTEND_S = 60 };
+enum { LOG_MS = 10000 };
 
 void progress_tell(struct progress *p, const char *what, uint64_t done, uint64_t total)
 {
@@ -22,8 +19,7 @@ void progress_tell(struct progress *p, const char *what, uint64_t done, uint64_t
 		return;
 	size_format(done << PAGE_SHIFT, have, sizeof(have));
 	size_format(total << PAGE_SHIFT, all, sizeof(all));
-	sd_notifyf(
-		0, "STATUS=%s: %s of %s\nEXTEND_TIMEOUT_USEC=%d000000", what, have, all, EXTEND_S);
+	service_progress("%s: %s of %s", what, have, all);
 	p->told_ms = now;
 	if (!p->logged_ms)
 		p->logged_ms = now;

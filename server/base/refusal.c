@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <systemd/sd-daemon.h>
 
 #include "common/base/log.h"
+#include "common/base/service.h"
 
 /* With a lock, since the workers of regions.c log, too. */
 static struct {
@@ -58,8 +58,11 @@ enum server_status refusal_status(int err)
 
 void refusal_tell_systemd(int err, const char *why)
 {
-	sd_notifyf(0, "STATUS=%s: %s\nERRNO=%d",
-		refusal_status(err) == SERVER_REFUSED ? "refused" : "failed", why, -err);
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%s: %s",
+		refusal_status(err) == SERVER_REFUSED ? "refused" : "failed", why);
+	service_failed(err, text);
 }
 
 enum server_status refusal_end(int err)

@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash_point.h"
 #include "common/base/map.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 
 /* Linux 6.1; older C libraries have no name for it. */
@@ -57,6 +58,8 @@ static void tell_progress(struct crew *crew)
 		!atomic_compare_exchange_strong(&crew->progress_ms, &due, now + PROGRESS_MS))
 		return;
 	log_info("%s %u of %u regions", crew->doing, atomic_load(&crew->done), crew->n);
+	service_progress(
+		"starting: %s %u of %u regions", crew->doing, atomic_load(&crew->done), crew->n);
 }
 
 static void *crew_run(void *arg)

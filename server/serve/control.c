@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/base/clock.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "server/admin/status.h"
 #include "server/admin/who.h"
@@ -116,6 +117,25 @@ void control_run(struct client_request *req)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+void control_tell_status(struct server *s)
+{
+	unsigned nexports = s->exports->n;
+
+	s->nsessions_told = s->nsessions;
+	service_status("serving %u export%s, %u session%s", nexports, nexports == 1 ? "" : "s",
+		s->nsessions, s->nsessions == 1 ? "" : "s");
+}
+
+/* That this is called proves that the metadata thread goes round its loop: see service.h. What the
+ * loop does in one round after the start is short: a batch of requests, a piece of reclaiming, the
+ * marker of a snapshot. The longest is a reload, which reads files. */
+static int64_t tell_manager(struct server *s, int64_t now)
+{
+	if (s->nsessions != s->nsessions_told && !s->leaving)
+		control_tell_status(s);
+	return service_tick(now, true);
+}
+
 /* Sessions that end let others go on in the same tick. Rings come last: each of the ticks before
  * may want one. */
 int control_tick(struct server *s)
@@ -133,6 +153,7 @@ int control_tick(struct server *s)
 	next = tick_sooner(next, lock_news_tick(s, now));
 	next = tick_sooner(next, status_tick(s, now));
 	next = tick_sooner(next, sessions_tick(s, now));
+	next = tick_sooner(next, tell_manager(s, now));
 	return next < 0 ? -1 : (int)max_i64(1, next - now);
 }
 

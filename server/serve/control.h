@@ -19,6 +19,9 @@ void control_run(struct client_request *req);
  * is. */
 int control_tick(struct server *s);
 
+/* Tells the service manager how much is served. control_tick() does so when that changes. */
+void control_tell_status(struct server *s);
+
 /* Passes events of sessions and channels on to the parts above them. */
 extern const struct client_session_events control_events;
 

@@ -4,6 +4,7 @@
 
 #include "common/auth/auth_memory.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "common/sandbox/sandbox.h"
 #include "server/check/check_dir.h"
@@ -50,6 +51,7 @@ int main(int argc, char **argv)
 	int status = SERVER_DONE;
 
 	auth_memory_init();
+	service_open();
 	server_config_init(&config);
 	switch (server_options_parse(argc, argv, &config)) {
 	case OPTIONS_RUN:

@@ -2,12 +2,9 @@
 #include "server/serve/reload.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <systemd/sd-daemon.h>
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "server/access/access_report.h"
 #include "server/config/options.h"
 #include "server/session/permit.h"
@@ -46,13 +43,12 @@ int reload_run(struct server *s, char *why, size_t whylen)
 {
 	int err;
 
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIi64,
-		clock_ns(CLOCK_MONOTONIC) / INT64_C(1000));
+	service_reloading();
 	err = read_anew(s, why, whylen);
 	if (err)
 		log_event(LOG_LEVEL_ERROR, &(struct log_fields){.event = "reload", .reason = why},
 			"nothing is reloaded: %s", why);
-	sd_notify(0, "READY=1");
+	service_ready();
 	return err;
 }
 

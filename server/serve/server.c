@@ -7,11 +7,11 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 
 #include "common/base/clock.h"
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "server/access/access_report.h"
 #include "server/access/authenticator.h"
@@ -144,8 +144,8 @@ static void announce(struct server *s)
 	log_notice("ready: %u export%s, %u region%s, listening on %s", s->exports->n,
 		s->exports->n == 1 ? "" : "s", s->exports->nregions,
 		s->exports->nregions == 1 ? "" : "s", names);
-	sd_notifyf(0, "READY=1\nSTATUS=serving %u export%s", s->exports->n,
-		s->exports->n == 1 ? "" : "s");
+	service_ready();
+	control_tell_status(s);
 }
 
 static void init_lists(struct server *s)
@@ -391,7 +391,7 @@ static void read_signals(struct server *s)
 		return;
 	}
 	log_notice("SIG%s: stopping", sigabbrev_np((int)info.ssi_signo));
-	sd_notify(0, "STOPPING=1");
+	service_stopping("stopping");
 	if (s->leaving)
 		stop_cancel(s);
 	else if (s->config->snapshot_on_stop && info.ssi_signo != SIGINT)

@@ -132,7 +132,7 @@ struct server {
 	struct list peers;      /* see peers.h */
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
-	unsigned nconns, nunattached;
+	unsigned nconns, nunattached, nsessions, nsessions_told;
 	struct list visitors; /* channels without an answer to their hello: places.h */
 	unsigned nvisitors;
 	int64_t visitors_ms; /* when they are looked at again; 0: now, since a place became free */

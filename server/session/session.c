@@ -43,6 +43,7 @@ struct client_session *client_session_new(
 	list_init(&session->turn);
 	list_init(&session->asked);
 	list_add_tail(&s->sessions, &session->link);
+	s->nsessions++;
 	return session;
 }
 
@@ -50,6 +51,7 @@ void client_session_delete(struct client_session *session)
 {
 	session->server->events->deleted(session);
 	list_del(&session->link);
+	session->server->nsessions--;
 	list_del(&session->turn);
 	free(session->last_seq);
 	free(session);

@@ -3,6 +3,7 @@
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
+bats_require_minimum_version 1.5.0
 
 setup() {
 	setup_rmem
@@ -23,8 +24,16 @@ teardown() {
 	teardown_rmem
 }
 
+# server_name: as the client's log and status name it.
+server_name() {
+	case $transport in
+	shm) echo "shm $socket" ;;
+	tcp) echo "tcp 127.0.0.1:$port" ;;
+	verbs) echo "verbs $verbs_address:$port" ;;
+	esac
+}
+
 # told TEXT...: the service manager got these messages in this order, and no others.
-# shellcheck disable=SC2120 # none at all, too
 told() {
 	[ "$(cat "$dir/told")" = "$(printf '%s\n' "$@")" ]
 }
@@ -68,11 +77,41 @@ ends_soon() {
 	[ "$status" -ne 0 ]
 }
 
+serving=(READY=1 "STATUS=serving 1 export, 0 sessions")
+
 @test "the server tells when it serves and when it stops" {
 	start_server
-	until_true 5 told READY=1 "STATUS=serving 1 export"
+	until_true 5 told "${serving[@]}"
 	stop_server
-	until_true 5 told READY=1 "STATUS=serving 1 export" STOPPING=1
+	until_true 5 told "${serving[@]}" STOPPING=1 STATUS=stopping
+}
+
+# full: the service manager's queue takes no message any more.
+# shellcheck disable=SC2016 # perl's variables
+full() {
+	perl -MSocket -MFcntl -e '
+		my $s;
+		socket($s, AF_UNIX, SOCK_DGRAM, 0) && fcntl($s, F_SETFL, O_NONBLOCK) or die $!;
+		1 while send($s, "x", 0, sockaddr_un($ARGV[0]));' "$NOTIFY_SOCKET"
+}
+
+@test "a service manager that does not read holds up neither the server nor a mount" {
+	start_server
+	mount_rmem
+	until_true 5 grep -q '^STATUS=serving 1 export, 1 session$' "$dir/told"
+	suspend "$listener"
+	full
+	timeout 10 rmemfsctl reload "$socket"
+	echo a >"$mnt/a"
+	fsop uncache "$mnt"
+	[ "$(cat "$mnt/a")" = a ]
+	: >"$dir/told"
+	umount_rmem
+	rmemfsctl status "$socket" >/dev/null
+	# The manager gets the present state when there is room.
+	kill -CONT "$listener"
+	until_true 5 grep -qx 'STATUS=serving 1 export, 0 sessions' "$dir/told"
+	grep -qx READY=1 "$dir/told"
 }
 
 # progress_told WHAT: systemd got the progress, and a request for more time.
@@ -98,37 +137,65 @@ progress_told() {
 	start_server
 	until_true 5 progress_told "checking the snapshot of export 'default'"
 	until_true 5 grep -q "^STATUS=serving" "$dir/told"
-	[ "$(grep '^STATUS=' "$dir/told" | tail -n 1)" = "STATUS=serving 1 export" ]
+	[ "$(grep '^STATUS=' "$dir/told" | tail -n 1)" = "STATUS=serving 1 export, 0 sessions" ]
 }
 
 @test "a mount tells when it is usable and when it ends" {
 	start_server
-	until_true 5 told READY=1 "STATUS=serving 1 export"
+	until_true 5 told "${serving[@]}"
 	: >"$dir/told"
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" >>"$dir/daemon.log" 2>&1 3>&- &
 	daemon_pid=$!
-	until_true 20 told READY=1
+	until_true 20 grep -qx "STATUS=mounted on $mnt over $(server_name)" "$dir/told"
+	grep -qx "STATUS=connecting to server $(server_name)" "$dir/told"
+	grep -qx READY=1 "$dir/told"
 	mountpoint -q "$mnt"
 	touch "$mnt/a"
 	ends_soon
-	until_true 5 told READY=1 STOPPING=1
+	until_true 5 grep -qx "STATUS=unmounting $mnt" "$dir/told"
+	grep -qx STOPPING=1 "$dir/told"
+}
+
+@test "a mount tells since when its server is away, and that it is back" {
+	start_server
+	mount_rmem
+	kill_server
+	until_true 10 grep -qE "^STATUS=no connection to server $(server_name) since [-0-9]+ [:0-9]+ [-+0-9]+: operations wait\$" \
+		"$dir/told"
+	: >"$dir/told"
+	start_server
+	until_true 10 grep -qx "STATUS=mounted on $mnt over $(server_name)" "$dir/told"
+}
+
+# NOTIFY_SOCKET is that of the service which called mount(8).
+@test "a mount in the background tells its caller's service manager nothing" {
+	start_server
+	until_true 5 told "${serving[@]}"
+	: >"$dir/told"
+	NOTIFY_SOCKET=$dir/notify rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt"
+	mountpoint -q "$mnt"
+	until_true 5 grep -q '1 session$' "$dir/told"
+	umount "$mnt"
+	until_true 5 grep -q '0 sessions$' "$dir/told"
+	run ! grep -vx 'STATUS=serving 1 export, [01] sessions*' "$dir/told"
 }
 
 @test "a mount that umount(8) ends tells so" {
 	start_server
 	mount_rmem
-	until_true 5 told READY=1 "STATUS=serving 1 export" READY=1
+	until_true 5 grep -qx "STATUS=mounted on $mnt over $(server_name)" "$dir/told"
 	: >"$dir/told"
 	umount_rmem
-	until_true 5 told STOPPING=1
+	until_true 5 grep -qx STOPPING=1 "$dir/told"
 }
 
 @test "what does not start is not ready" {
 	# The unit must know that a later start may succeed: status 75.
 	run rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt"
 	[ "$status" -eq 75 ]
-	# shellcheck disable=SC2119
-	told
+	until_true 5 grep -q '^ERRNO=' "$dir/told"
+	grep -q "^STATUS=.*$(server_name)" "$dir/told"
+	run ! grep READY=1 "$dir/told"
 }
 
 # refused STATUS ERRNO COMMAND...: the server does not start. systemd gets the reason and no readiness.

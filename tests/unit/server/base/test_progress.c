@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/service.h"
 #include "server/base/progress.h"
 
 static void hangs__only_after_its_time_without_a_step(void **state)
@@ -48,12 +49,14 @@ static void tell__asks_systemd_for_more_time(void **state)
 	snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/rmemfs-unit.%d.notify", (int)getpid());
 	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
 	setenv("NOTIFY_SOCKET", un.sun_path, 1);
+	assert_true(service_open());
 	progress_tell(&p, "writing", 256, 512);
 	assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
 	assert_string_equal(text, "STATUS=writing: 1MiB of 2MiB\nEXTEND_TIMEOUT_USEC=60000000");
 	/* Nothing is sent while the text is the same. */
 	progress_tell(&p, "writing", 257, 512);
 	assert_int_equal(recv(fd, text, sizeof(text) - 1, 0), -1);
+	service_close();
 	unlink(un.sun_path);
 	close(fd);
 }
