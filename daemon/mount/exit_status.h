@@ -8,7 +8,8 @@ enum mount_status {
 	MOUNT_USAGE = 1,   /* wrong options or configuration */
 	MOUNT_SYSTEM = 2,  /* no memory, no process */
 	MOUNT_FAILED = 32, /* the server or the mount point refused */
-	MOUNT_AGAIN = 75,  /* it may succeed later; only in the foreground: else 32 */
+	MOUNT_AGAIN = 75,  /* it may succeed later; only in the foreground: else 32. Or a mount has
+			    * ended, since its session was lost */
 };
 
 #endif

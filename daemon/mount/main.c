@@ -37,6 +37,7 @@
 enum {
 	WHY_BYTES = 1000, /* and a line of background.c's */
 	RESOLVE_AGAIN_MS = 500,
+	LOOK_MS = 1000,         /* nothing wakes main for what threads and session do */
 	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
 };
 
@@ -53,6 +54,7 @@ struct daemon {
 	int report;     /* -1: in the foreground */
 	int latency_fd; /* -1: not held */
 	bool told_waiting, told_stopping;
+	bool lost; /* it ends since the session is lost */
 	char why[WHY_BYTES];
 };
 
@@ -72,6 +74,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	session->protection = config->protection;
 	session->read_only = options->read_only;
 	session->sharing = config->share;
+	session->exit_when_lost = config->exit_when_lost;
 	session->exclusive = !config->share && config->cache == CACHE_EXCLUSIVE;
 	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
@@ -369,16 +372,32 @@ static void tell_stopping(struct daemon *d)
 
 static void unmount(struct daemon *d)
 {
+	tell_stopping(d);
+	fuse_port_unmount(d->port);
+	fuse_port_disconnected(d->port, UNMOUNT_GRACE_MS);
+	io_threads_stop(d->threads);
+}
+
+static void read_signal(struct daemon *d)
+{
 	struct signalfd_siginfo info;
 	ssize_t n = read(d->signal_fd, &info, sizeof(info));
 
 	if (n != (ssize_t)sizeof(info))
 		return;
 	log_info("signal %u: unmounting %s", info.ssi_signo, d->fs_options.session.mountpoint);
-	tell_stopping(d);
-	fuse_port_unmount(d->port);
-	fuse_port_disconnected(d->port, UNMOUNT_GRACE_MS);
-	io_threads_stop(d->threads);
+	unmount(d);
+}
+
+/* Unless the mount ends for another reason. */
+static void leave_if_lost(struct daemon *d)
+{
+	int64_t since_ms;
+
+	if (d->told_stopping || fs_health(d->fs, &since_ms) != SESSION_LOST)
+		return;
+	d->lost = true;
+	unmount(d);
 }
 
 static void wait_for_end(struct daemon *d)
@@ -390,7 +409,8 @@ static void wait_for_end(struct daemon *d)
 		.soft = d->fs_options.session.soft_ms,
 		.standing = -1,
 	};
-	int timeout_ms = service_is_open() ? SERVICE_REPORT_MS : -1;
+	bool may_exit = d->fs_options.session.exit_when_lost;
+	int timeout_ms = service_is_open() || may_exit ? LOOK_MS : -1;
 	struct pollfd fds[2] = {
 		{.fd = io_threads_ended_fd(d->threads), .events = POLLIN},
 		{.fd = d->signal_fd, .events = POLLIN},
@@ -402,7 +422,9 @@ static void wait_for_end(struct daemon *d)
 		if (poll(fds, 2, timeout_ms) < 0)
 			continue;
 		if (fds[1].revents & POLLIN)
-			unmount(d);
+			read_signal(d);
+		if (may_exit)
+			leave_if_lost(d);
 	}
 }
 
@@ -456,7 +478,7 @@ static int main_run(struct daemon *d, const struct options *options)
 	tell_ready(d, options);
 	wait_for_end(d);
 	main_finish(d);
-	return MOUNT_DONE;
+	return d->lost ? MOUNT_AGAIN : MOUNT_DONE;
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

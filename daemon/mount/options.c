@@ -103,6 +103,7 @@ static const struct opposite {
 } opposites[] = {
 	{"hard", "soft"},
 	{"noshare", "share"},
+	{"noexit_when_lost", "exit_when_lost"},
 	{"nolow_latency", "low_latency"},
 	{"nodebug_io", "debug_io"},
 };

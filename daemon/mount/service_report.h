@@ -32,8 +32,7 @@ struct service_report {
 	bool standing_told;
 };
 
-/* Says what has changed, and what is due. To be called again after SERVICE_REPORT_MS. */
-enum { SERVICE_REPORT_MS = 1000 };
+/* Says what has changed, and what is due. To be called about once a second. */
 void service_report_tick(struct service_report *r);
 
 #endif

@@ -104,6 +104,7 @@ int session_new(const struct session_options *options, const struct session_even
 	s->exclusive = options->exclusive;
 	s->events = events;
 	s->sharing = options->sharing;
+	s->exit_when_lost = options->exit_when_lost;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->connect_until_ms = options->connect_until_ms;
 	s->peer_timeout_ms = options->peer_timeout_ms;
@@ -582,9 +583,9 @@ void session_lost_region(struct session *s, uint32_t region)
 void session_lose(struct session *s, const char *why)
 {
 	if (!atomic_exchange(&s->lost, true))
-		log_error("server %s: session lost: %s; every operation fails now, unmount and "
-			  "mount again",
-			s->server, why);
+		log_error("server %s: session lost: %s; %s", s->server, why,
+			s->exit_when_lost ? "the mount ends, as exit_when_lost says"
+					  : "every operation fails now, unmount and mount again");
 }
 
 void session_connect_failed(struct session *s, int err, const char *format, ...)

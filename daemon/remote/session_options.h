@@ -26,6 +26,7 @@ struct session_options {
 	unsigned peer_timeout_ms; /* a connection that is silent for so long is given up */
 	unsigned soft_ms;         /* operations without the server get EIO after this; 0: never */
 	unsigned io_threads;      /* 1 .. IO_THREADS_MAX */
+	bool exit_when_lost;      /* for the log: the caller ends a lost session's mount */
 	uint64_t instance;        /* of this run */
 };
 

@@ -52,7 +52,7 @@ struct session {
 	struct owner owner;
 	uint64_t instance;
 	unsigned nchannels;
-	bool exclusive, sharing;
+	bool exclusive, sharing, exit_when_lost;
 	atomic_bool read_only;
 	atomic_uint keys; /* counts changes of read_only: channels have the keys of one of them */
 	unsigned connect_timeout_ms;

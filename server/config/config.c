@@ -109,6 +109,7 @@ static const char *const client_names[] = {
 	"buffers",
 	"merge_pages",
 	"spin_us",
+	"exit_when_lost",
 	"low_latency",
 	"share",
 	NULL,

@@ -233,6 +233,27 @@ refused() {
 	refused 1 11 "${server[@]}"
 }
 
+@test "exit_when_lost: a mount whose server has lost its memory ends with 75, and says why once" {
+	local pid status=0
+	start_server
+	mount_rmem -o exit_when_lost
+	echo a >"$mnt/a"
+	exec 5<"$mnt/a"
+	kill_server 5<&-
+	rm -rf "${memory:?}"/*
+	start_server 5<&-
+	pid=$daemon_pid
+	daemon_pid=
+	exit_status "$pid" 20 5<&- || status=$?
+	[ $status -eq 75 ]
+	run ! mountpoint -q "$mnt"
+	[ "$(grep -c ' session lost: .*; the mount ends, as exit_when_lost says$' "$dir/daemon.log")" -eq 1 ]
+	run ! grep ' error: ' <(grep -v ' session lost: ' "$dir/daemon.log")
+	run cat <&5
+	[[ $output == *"Transport endpoint is not connected" ]]
+	exec 5<&-
+}
+
 @test "SIGTERM unmounts soon though the server is dead" {
 	start_server
 	mount_rmem

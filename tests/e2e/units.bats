@@ -135,6 +135,26 @@ entry() {
 	[ "$(entry end RMEMFS_EXPORT RMEMFS_HOLDER RMEMFS_SESSION RMEMFS_REASON)" = "data web 1 it was unmounted" ]
 }
 
+# mounted_anew: the mount is of a later start of its unit, and its file of before is gone.
+mounted_anew() {
+	managed sh -c 'systemctl is-active -q rmemfs@tcp && mountpoint -q /run/mounted && [ ! -e /run/mounted/a ]'
+}
+
+@test "after the server's memory was lost the mount comes back by itself" {
+	start rmemfs-server rmemfs@tcp
+	managed touch /run/mounted/a
+	managed sh -euc '
+		systemctl stop rmemfs-server
+		rm -rf /dev/shm/rmemfs/*
+		systemctl start rmemfs-server'
+	until_true 20 mounted_anew
+	[ "$(managed systemctl show -P NRestarts rmemfs@tcp)" = 1 ]
+	managed journalctl -q -u rmemfs@tcp --grep 'session lost: .*memory.*; the mount ends, as exit_when_lost says'
+	managed touch /run/mounted/b
+	managed systemctl stop rmemfs@tcp
+	none_failed
+}
+
 @test "files survive a restart of the server's unit, and a stop and a start" {
 	local sum
 	start rmemfs-server rmemfs@tcp

@@ -270,6 +270,7 @@ static void options_parse__flags_are_taken_back(void **state)
 	static const char *const opposites[][2] = {
 		{"soft", "hard"},
 		{"share", "noshare"},
+		{"exit_when_lost", "noexit_when_lost"},
 		{"low_latency", "nolow_latency"},
 		{"debug_io", "nodebug_io"},
 	};
