@@ -290,6 +290,11 @@ void service_failed(int err, const char *why)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+int64_t service_limit_ms(void)
+{
+	return service.life_ms * SIGNS;
+}
+
 int64_t service_tick(int64_t now, bool well)
 {
 	int64_t due = atomic_load_explicit(&service.due_ms, memory_order_relaxed);

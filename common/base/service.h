@@ -48,6 +48,8 @@ void service_progress(const char *format, ...) __attribute__((format(printf, 1, 
 /* A start that fails: the reason, and -errno. */
 void service_failed(int err, const char *why);
 
+/* After so long without a sign of life the manager ends this process; 0: never. */
+int64_t service_limit_ms(void);
 /* Says what is due. well: the threads that matter run. Returns when it is to be called next, in
  * now_ms(); -1: not before something else is to be said. */
 int64_t service_tick(int64_t now, bool well);

@@ -6,9 +6,6 @@
 #include "daemon/serve/fs.h"
 #include "daemon/serve/threads.h"
 
-/* So long a thread stands still before the log says so. */
-enum { STANDING_TOLD_MS = 10000 };
-
 static void tell_away(const struct service_report *r, int64_t since_ms)
 {
 	char since[CLOCK_TEXT_BYTES];
@@ -36,7 +33,8 @@ static void tell_status(const struct service_report *r)
 	}
 }
 
-/* The log has the reason for what the manager is about to do. */
+/* The log has the reason for what the manager is about to do. It is said in the middle of the time
+ * until then. */
 static void look_at_standing(struct service_report *r, int thread, int64_t now)
 {
 	if (thread != r->standing) {
@@ -44,12 +42,13 @@ static void look_at_standing(struct service_report *r, int thread, int64_t now)
 		r->standing_told = false;
 	}
 	r->standing = thread;
-	if (thread < 0 || r->standing_told || now - r->standing_ms < STANDING_TOLD_MS)
+	if (thread < 0 || r->standing_told || !service_limit_ms() ||
+		now - r->standing_ms < service_limit_ms() / 2)
 		return;
 	r->standing_told = true;
-	log_error("thread %d stands still: the service manager gets no sign of life until it goes "
-		  "on",
-		thread);
+	log_error("thread %d stands still: after %lld s of that the service manager ends this "
+		  "process (WatchdogSec)",
+		thread, (long long)service_limit_ms() / 1000);
 }
 
 void service_report_tick(struct service_report *r)

@@ -95,6 +95,7 @@ full() {
 		1 while send($s, "x", 0, sockaddr_un($ARGV[0]));' "$NOTIFY_SOCKET"
 }
 
+# bats test_tags=once
 @test "a service manager that does not read holds up neither the server nor a mount" {
 	start_server
 	mount_rmem
@@ -167,7 +168,30 @@ progress_told() {
 	until_true 10 grep -qx "STATUS=mounted on $mnt over $(server_name)" "$dir/told"
 }
 
+signs_come() {
+	[ "$(grep -cx WATCHDOG=1 "$dir/told")" -ge 2 ]
+}
+
+# bats test_tags=once
+@test "server and mount give signs of life, the mount also while its server is away" {
+	local WATCHDOG_USEC=2000000
+	export WATCHDOG_USEC
+	start_server
+	: >"$dir/told"
+	until_true 10 signs_come
+	unset WATCHDOG_USEC
+	stop_server
+	start_server
+	WATCHDOG_USEC=2000000 mount_rmem
+	kill_server
+	until_true 10 grep -q '^STATUS=no connection' "$dir/told"
+	: >"$dir/told"
+	until_true 10 signs_come
+	start_server
+}
+
 # NOTIFY_SOCKET is that of the service which called mount(8).
+# bats test_tags=once
 @test "a mount in the background tells its caller's service manager nothing" {
 	start_server
 	until_true 5 told "${serving[@]}"

@@ -19,6 +19,7 @@ setup() {
 }
 
 teardown() {
+	release
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || managed journalctl --no-pager -o short -n 100 || true
 	stop_manager
 	teardown_rmem
@@ -133,6 +134,53 @@ entry() {
 	managed systemctl stop rmemfs@tcp
 	until_true 5 managed journalctl -q --grep 'has ended: it was unmounted' RMEMFS_EVENT=end
 	[ "$(entry end RMEMFS_EXPORT RMEMFS_HOLDER RMEMFS_SESSION RMEMFS_REASON)" = "data web 1 it was unmounted" ]
+}
+
+# A process does not end while one of its threads is held.
+release() {
+	[ -n "${holder:-}" ] || return 0
+	kill -KILL "$holder" 2>/dev/null || true
+	wait "$holder" || true
+	holder=
+}
+
+# watchdog UNIT SECONDS
+watchdog() {
+	managed sh -euc '
+		mkdir -p "/run/units/$1.d"
+		printf "[Service]\nWatchdogSec=%s\n" "$2" >"/run/units/$1.d/watchdog.conf"
+		systemctl daemon-reload' sh "$1" "$2"
+}
+
+# timed_out UNIT: systemd has had no sign of life from it for too long.
+timed_out() {
+	managed journalctl -q -u "$1" --grep 'Watchdog timeout' >/dev/null
+}
+
+# restarted UNIT: it was started again, and is active.
+restarted() {
+	managed sh -c '[ "$(systemctl show -P NRestarts "$1")" -ge 1 ] && systemctl is-active -q "$1"' sh "$1"
+}
+
+@test "a server that stands still is started again, and so is a daemon with a thread that does" {
+	local pid
+	watchdog rmemfs-server.service 3
+	watchdog rmemfs@.service 5
+	start rmemfs-server rmemfs@tcp
+	managed touch /run/mounted/a
+	pid=$(main_pid rmemfs@tcp)
+	hold "$pid" rmemfs-io/0 >"$dir/held" 3>&- &
+	holder=$!
+	until_true 10 grep -q held "$dir/held"
+	kill -STOP "$(main_pid rmemfs-server)"
+	until_true 20 timed_out rmemfs-server
+	until_true 20 restarted rmemfs-server
+	until_true 20 timed_out rmemfs@tcp
+	release
+	until_true 20 restarted rmemfs@tcp
+	managed journalctl -q -u rmemfs@tcp --grep 'thread 0 stands still'
+	managed test -e /run/mounted/a
+	managed systemctl stop rmemfs@tcp
 }
 
 # mounted_anew: the mount is of a later start of its unit, and its file of before is gone.

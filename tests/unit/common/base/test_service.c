@@ -225,6 +225,7 @@ static void tick__signs_of_life_while_all_is_well(void **state)
 
 	watchdog("8000000", getpid());
 	assert_true(service_open());
+	assert_int_equal(service_limit_ms(), 8000);
 	assert_int_equal(service_tick(now, true), now + 2000);
 	assert_said("WATCHDOG=1");
 	assert_int_equal(service_tick(now + 1999, true), now + 2000);
@@ -245,6 +246,7 @@ static void tick__no_signs_of_life_for_another_process(void **state)
 {
 	watchdog("8000000", getpid() + 1);
 	assert_true(service_open());
+	assert_int_equal(service_limit_ms(), 0);
 	assert_int_equal(service_tick(now_ms(), true), -1);
 	assert_said(NULL);
 	service_progress("works");
