@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -60,9 +61,30 @@ static int open_abort(unsigned connection)
 	return own < 0 ? own : open_abort_at(own, connection);
 }
 
+/* systemd counts a process whose name begins with '(' as a helper, as its own "(sd-pam)". It warns
+ * of all others that are left when a unit has stopped or starts, and this one lives for a moment
+ * longer than a daemon that was killed. */
+static const char process_name[] = "(rmemfs-guard)";
+
+/* ps(1) shows the daemon's arguments for both processes otherwise. The arguments lie one behind the
+ * other, and argv[0] comes first. */
+static void take_name(pid_t daemon)
+{
+	char args[4096];
+	autoclose int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? 0 : read(fd, args, sizeof(args));
+
+	prctl(PR_SET_NAME, process_name);
+	if (len <= 0 || strncmp(args, program_invocation_name, (size_t)len) != 0)
+		return;
+	memset(program_invocation_name, 0, (size_t)len);
+	snprintf(program_invocation_name, (size_t)len, "%s of process %d", process_name,
+		(int)daemon);
+}
+
 /* The child must not keep the descriptors of the daemon's caller, or its directory, for longer than
  * the daemon does. It leaves the process group, which may be killed as a whole. */
-static void connection_guard_leave(int fd)
+static void connection_guard_leave(int fd, pid_t daemon)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -74,7 +96,7 @@ static void connection_guard_leave(int fd)
 	if (chdir("/") < 0)
 		_exit(1);
 	setsid();
-	prctl(PR_SET_NAME, "rmemfs-survivor");
+	take_name(daemon);
 }
 
 /* Signals that end the daemon in order are for the daemon alone. */
@@ -129,7 +151,7 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 	unsigned connection = 0;
 	int abort = -1;
 
-	connection_guard_leave(fd);
+	connection_guard_leave(fd, daemon);
 	fds[0].fd = catch_death();
 	fds[1].fd = fd;
 	while (fds[0].fd >= 0 && poll(fds, 2, -1) > 0) {

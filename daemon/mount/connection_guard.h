@@ -16,6 +16,8 @@
  * If both are killed at once, as a whole control group is, nothing ends the waits: the unit kills
  * the daemon alone.
  *
+ * The child's name is (rmemfs-guard). ps(1) shows the daemon's process number behind it.
+ *
  * OWNERSHIP  The child has nothing open of the daemon, and ends with it, however that ends.
  * THREADS    main.
  */

@@ -18,7 +18,7 @@ daemon_of_mount() {
 	for cmdline in /proc/[0-9]*/cmdline; do
 		if tr '\0' '\n' <"$cmdline" 2>/dev/null | grep -qxF "$mnt" &&
 			[ "$(readlink "${cmdline%/cmdline}/exe")" = "$(readlink -f "$bin/rmemfs")" ] &&
-			! grep -qsx rmemfs-survivor "${cmdline%/cmdline}/comm"; then
+			! grep -qsx "(rmemfs-guard)" "${cmdline%/cmdline}/comm"; then
 			cmdline=${cmdline#/proc/}
 			echo "${cmdline%/cmdline}"
 		fi

@@ -69,12 +69,12 @@ own_mounts() {
 	inside mount --bind "$place/fuse" /dev/fuse
 }
 
-# Prints the daemons, without the survivor processes beside them.
+# Prints the daemons, without the guards beside them.
 daemons_inside() {
 	local process
 	for process in /proc/[0-9]*; do
 		[ "$(readlink "$process/exe")" != "$(readlink -f "$bin/rmemfs")" ] ||
-			grep -qsx rmemfs-survivor "$process/comm" ||
+			grep -qsx "(rmemfs-guard)" "$process/comm" ||
 			[ "$(readlink "$process/ns/mnt")" != "$(readlink "/proc/$holder/ns/mnt")" ] ||
 			echo "${process#/proc/}"
 	done

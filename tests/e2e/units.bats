@@ -183,6 +183,31 @@ restarted() {
 	managed systemctl stop rmemfs@tcp
 }
 
+# kill_unit UNIT: its main process, as a crash does. systemd has started it again.
+kill_unit() {
+	local before
+	before=$(managed systemctl show -P NRestarts "$1")
+	managed systemctl kill -s KILL --kill-whom=main "$1"
+	until_true 20 managed sh -c '[ "$(systemctl show -P NRestarts "$1")" -gt "$2" ] && systemctl is-active -q "$1"' \
+		sh "$1" "$before"
+}
+
+# The guards are stopped, so systemd certainly finds them when the daemon has ended, and when it starts.
+@test "stops, restarts and crashes leave no warning in the journal of processes that remain" {
+	start rmemfs-server rmemfs@tcp
+	managed systemctl restart rmemfs-server rmemfs@tcp
+	managed sh -c 'ps -e -o args | grep -x "(rmemfs-guard) of process [0-9]*"'
+	managed pkill -STOP -x '\(rmemfs-guard\)'
+	kill_unit rmemfs@tcp
+	managed pkill -CONT -x '\(rmemfs-guard\)'
+	kill_unit rmemfs-server
+	managed touch /run/mounted/a
+	managed systemctl stop rmemfs@tcp rmemfs-server
+	managed journalctl -q --no-pager -p warning -o short >"$dir/journal.log"
+	cat "$dir/journal.log"
+	run ! managed journalctl -q --grep 'remains running|left-over'
+}
+
 # mounted_anew: the mount is of a later start of its unit, and its file of before is gone.
 mounted_anew() {
 	managed sh -c 'systemctl is-active -q rmemfs@tcp && mountpoint -q /run/mounted && [ ! -e /run/mounted/a ]'
