@@ -27,7 +27,7 @@ enum {
 	TEXT_BYTES = 1024,
 };
 
-/* What is to be said, as bits. */
+/* Things to say, as bits. */
 enum topic {
 	TOPIC_STATE = 1,
 	TOPIC_STATUS = 2,

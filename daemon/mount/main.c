@@ -109,10 +109,12 @@ static void raise_memlock_limit(void)
 static int main_catch_signals(struct daemon *d)
 {
 	signal(SIGPIPE, SIG_IGN);
+	/* Daemons reload at it, and a mount has nothing to reload. A terminal that goes away ends
+	 * no mount. */
+	signal(SIGHUP, SIG_IGN);
 	sigemptyset(&d->signals);
 	sigaddset(&d->signals, SIGTERM);
 	sigaddset(&d->signals, SIGINT);
-	sigaddset(&d->signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &d->signals, NULL);
 	d->signal_fd = signalfd(-1, &d->signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (d->signal_fd < 0) {
@@ -394,7 +396,8 @@ static void leave_if_lost(struct daemon *d)
 {
 	int64_t since_ms;
 
-	if (d->told_stopping || fs_health(d->fs, &since_ms) != SESSION_LOST)
+	if (d->told_stopping || fuse_port_gone(d->port) ||
+		fs_health(d->fs, &since_ms) != SESSION_LOST)
 		return;
 	d->lost = true;
 	unmount(d);

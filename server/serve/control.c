@@ -126,9 +126,9 @@ void control_tell_status(struct server *s)
 		s->nsessions, s->nsessions == 1 ? "" : "s");
 }
 
-/* That this is called proves that the metadata thread goes round its loop: see service.h. What the
- * loop does in one round after the start is short: a batch of requests, a piece of reclaiming, the
- * marker of a snapshot. The longest is a reload, which reads files. */
+/* This call proves that the metadata thread goes round its loop: see service.h. A round is short
+ * after the start: a batch of requests, a piece of reclaiming, the marker of a snapshot. The
+ * longest is one with a reload, which reads files. */
 static int64_t tell_manager(struct server *s, int64_t now)
 {
 	if (s->nsessions != s->nsessions_told && !s->leaving)

@@ -106,6 +106,29 @@ background_mount() {
 	[ "$(grep -c "reloaded the clients" "$dir/server.log")" -eq 2 ]
 }
 
+@test "SIGHUP to a daemon does nothing, whether it connects or is mounted" {
+	local pid
+	stop_server
+	mkdir -p "$mnt"
+	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=60" "$(mount_source)" "$mnt" \
+		>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 10 grep -q '; trying for 60 s$' "$dir/daemon.log"
+	kill -HUP "$daemon_pid"
+	start_server
+	until_true 20 mounted_or_dead
+	echo a >"$mnt/a"
+	# The kernel hands over a lower signal first.
+	suspend "$daemon_pid"
+	kill -HUP "$daemon_pid"
+	kill -TERM "$daemon_pid"
+	kill -CONT "$daemon_pid"
+	pid=$daemon_pid
+	daemon_pid=
+	exit_status "$pid" 10
+	[ "$(grep -o 'signal [0-9]*: unmounting' "$dir/daemon.log")" = "signal 15: unmounting" ]
+}
+
 @test "mounting right after umount does not wait" {
 	for _ in 1 2 3 4 5; do
 		mount_rmem
