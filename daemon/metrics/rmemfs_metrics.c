@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "common/conf/args.h"
 #include "common/transport/address.h"
@@ -195,10 +195,10 @@ static int serve(struct metrics_options *options)
 	if (!web)
 		return metrics_wrong(why);
 	log_notice("listening on %s", where);
-	sd_notify(0, "READY=1");
+	service_ready();
 	while (sigwait(&signals, &signo) != 0)
 		continue;
-	sd_notify(0, "STOPPING=1");
+	service_stopping("stopping");
 	web_stop(web);
 	return EXIT_SUCCESS;
 }
@@ -208,6 +208,7 @@ int main(int argc, char **argv)
 	struct metrics_options options = {0};
 	int status;
 
+	service_open();
 	log_init("rmemfs-metrics", LOG_LEVEL_NOTICE);
 	status = read_options(argc, argv, &options);
 	if (status >= 0)
