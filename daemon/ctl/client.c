@@ -35,6 +35,10 @@ struct ctl {
 	uint32_t len, total;
 	int64_t asked_ns, round_trip_ns; /* of the first piece */
 	const struct rpc_who *who;
+	/* A STATUS that is asked for `rounds` times; NULL: once. */
+	struct ctl_course *course;
+	unsigned rounds;
+	int64_t step_ns; /* when the step, or the round, began */
 	/* SNAPSHOT; NULL: another one. */
 	const struct rpc_snapshot *snapshot;
 	struct ctl_snapshot_state *state;
@@ -64,12 +68,14 @@ static bool names_transport(const char *where)
 	       strncmp(where, "shm:", 4) == 0;
 }
 
-static int parse_where(const char *where, struct transport_address *address, char *why, size_t len)
+int ctl_parse_where(
+	const char *where, struct transport_address *address, bool *named, char *why, size_t len)
 {
 	struct source source;
 	char text[300];
 	int err;
 
+	*named = true;
 	if (names_transport(where))
 		return address_parse_listen(where, address, why, len);
 	if (strstr(where, ":/")) {
@@ -80,8 +86,64 @@ static int parse_where(const char *where, struct transport_address *address, cha
 	}
 	if (where[0] == '/')
 		return address_resolve(TRANSPORT_SHM, where, 0, address, why, len);
+	*named = false;
 	snprintf(text, sizeof(text), "tcp:%s", where);
 	return address_parse_listen(text, address, why, len);
+}
+
+static int parse_where(const char *where, struct transport_address *address, char *why, size_t len)
+{
+	bool named;
+
+	return ctl_parse_where(where, address, &named, why, len);
+}
+
+/* ---- the course ------------------------------------------------------------------------------ */
+
+/* Begins a step, and returns how long the one before took. */
+static int64_t begin_step(struct ctl *ctl, enum ctl_step step)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), took = now - ctl->step_ns;
+
+	ctl->step_ns = now;
+	if (ctl->course)
+		ctl->course->step = step;
+	return took;
+}
+
+static void note_opened(struct ctl *ctl)
+{
+	int64_t took = begin_step(ctl, ctl->key ? CTL_STEP_PROVE : CTL_STEP_ASK);
+
+	if (!ctl->course)
+		return;
+	ctl->course->connect_ns = took;
+	ctl->course->peer_version = channel_peer_version(ctl->channel);
+	ctl->course->protection = channel_protection(ctl->channel);
+}
+
+static void note_proven(struct ctl *ctl)
+{
+	int64_t took = begin_step(ctl, CTL_STEP_ASK);
+
+	if (!ctl->course)
+		return;
+	ctl->course->prove_ns = took;
+	ctl->course->protection = channel_protection(ctl->channel);
+	snprintf(ctl->course->key_id, sizeof(ctl->course->key_id), "%s", ctl->proof.id);
+}
+
+static void note_round(struct ctl *ctl)
+{
+	int64_t took = begin_step(ctl, CTL_STEP_ASK);
+
+	if (ctl->course && ctl->course->nrounds < CTL_ROUNDS_MAX)
+		ctl->course->round_ns[ctl->course->nrounds++] = took;
+}
+
+static bool has_text(const struct ctl *ctl)
+{
+	return ctl->text && ctl->len == ctl->total;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -121,7 +183,7 @@ static int client_ask(struct ctl *ctl)
 		req.who = *ctl->who;
 		req.who.offset = ctl->len;
 	} else if (!ctl->reload) {
-		req.status.offset = ctl->len;
+		req.status.offset = has_text(ctl) ? 0 : ctl->len;
 	}
 	if (!ctl->asked_ns)
 		ctl->asked_ns = clock_ns(CLOCK_MONOTONIC);
@@ -140,6 +202,10 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 			"the server's answer is malformed: install the same release on both machines");
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	if (!ctl->text || has_text(ctl))
+		note_round(ctl);
+	if (has_text(ctl))
+		return 0; /* of a later round: all that counts is that it came */
 	if (!ctl->text) {
 		ctl->round_trip_ns = clock_ns(CLOCK_MONOTONIC) - ctl->asked_ns;
 		ctl->total = rep.status_text.total;
@@ -198,7 +264,7 @@ static bool is_answered(const struct ctl *ctl)
 {
 	if (ctl->snapshot || ctl->reload)
 		return ctl->answered;
-	return ctl->text && ctl->len == ctl->total;
+	return has_text(ctl) && (!ctl->course || ctl->course->nrounds >= ctl->rounds);
 }
 
 static int take_answer(struct ctl *ctl, const struct event *event)
@@ -235,6 +301,8 @@ static int may_not_open(struct ctl *ctl, int status)
 
 static int take_closed(struct ctl *ctl, int status)
 {
+	if (ctl->course && ctl->channel)
+		ctl->course->peer_version = channel_peer_version(ctl->channel);
 	switch (status) {
 	case -ECONNREFUSED:
 	case -ENOENT:
@@ -274,6 +342,7 @@ static int take_open(struct ctl *ctl)
 	int err;
 
 	ctl->opened = true;
+	note_opened(ctl);
 	if (!ctl->key)
 		return client_ask(ctl);
 	err = key_proof_begin(&ctl->proof, ctl->handshakes, ctl->key, &on, why, sizeof(why));
@@ -293,8 +362,10 @@ static int take_proof(struct ctl *ctl, const struct event *event)
 	n = key_proof_answered(&ctl->proof, &on, &rep, why, sizeof(why));
 	if (n < 0)
 		return fail(ctl, n, "%s", why);
-	if (n)
+	if (n) {
 		ctl->key = NULL;
+		note_proven(ctl);
+	}
 	return 0;
 }
 
@@ -373,6 +444,7 @@ static int connect_and_ask(struct ctl *ctl)
 	transport_config_default(&config);
 	config.io_threads = 0;
 	config.msg_bytes = RPC_MSG_BYTES;
+	begin_step(ctl, CTL_STEP_OPEN);
 	err = transport_open(
 		&ctl->address, &config, (int)(ctl->until_ms - now_ms()), &ctl->transport);
 	if (err)
@@ -380,6 +452,7 @@ static int connect_and_ask(struct ctl *ctl)
 	err = evq_new(ctl->transport, &ctl->q);
 	if (err)
 		goto err_close;
+	begin_step(ctl, CTL_STEP_CONNECT);
 	err = channel_connect(ctl->q, &ctl->address, &ctl->channel);
 	if (err) {
 		take_closed(ctl, err);
@@ -387,6 +460,7 @@ static int connect_and_ask(struct ctl *ctl)
 	}
 	err = converse(ctl);
 	channel_delete(ctl->channel);
+	ctl->channel = NULL;
 err_evq:
 	evq_delete(ctl->q);
 err_close:
@@ -492,4 +566,28 @@ int ctl_ask_reload(const char *where, int timeout_ms, char *why, size_t whylen)
 	snprintf(why, whylen, "can't talk to the server");
 	err = parse_where(where, &ctl.address, why, whylen);
 	return err ? err : connect_and_ask(&ctl);
+}
+
+int ctl_follow(const struct transport_address *address, const char *key_file, int timeout_ms,
+	unsigned rounds, struct ctl_course *course, char **text, char *why, size_t whylen)
+{
+	struct ctl ctl = {
+		.until_ms = now_ms() + timeout_ms,
+		.address = *address,
+		.course = course,
+		.rounds = rounds < CTL_ROUNDS_MAX ? rounds : CTL_ROUNDS_MAX,
+		.why = why,
+		.whylen = whylen,
+	};
+	int err;
+
+	*course = (struct ctl_course){0};
+	snprintf(why, whylen, "can't talk to the server");
+	err = key_file ? prove_any_and_ask(&ctl, key_file) : connect_and_ask(&ctl);
+	if (err && !has_text(&ctl)) {
+		free(ctl.text);
+		return err;
+	}
+	*text = ctl.text;
+	return 0;
 }

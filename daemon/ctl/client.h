@@ -1,4 +1,5 @@
-/* client.h - asks a server for its status, for who has a file, for a snapshot, or for a reload.
+/* client.h - asks a server for its status, for who has a file, for a snapshot, or for a reload; and
+ * follows a connection step by step.
  *
  * ERRORS     0 or -errno with a line in why, which is printable: a server may have written it.
  */
@@ -8,7 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/auth/auth_key.h"
 #include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
+
+/* Reads what the user wrote as HOST. *named: it says the transport, also as a socket's path. Blocks
+ * for the resolver. -EINVAL, -ENAMETOOLONG: it has no form of these; others: see address.h. */
+int ctl_parse_where(const char *where, struct transport_address *address, bool *named, char *why,
+	size_t whylen);
 
 /* where: a socket's path, HOST[:PORT], HOST:/EXPORT, or TRANSPORT:ADDRESS as the server's --listen
  * takes it. key_file: the keys to prove to the server, or NULL. *text: JSON, malloced; over tcp and
@@ -34,5 +42,26 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 
 /* Makes the server read its clients and keys anew. */
 int ctl_ask_reload(const char *where, int timeout_ms, char *why, size_t whylen);
+
+/* The steps of a connection, in their order. */
+enum ctl_step { CTL_STEP_OPEN, CTL_STEP_CONNECT, CTL_STEP_PROVE, CTL_STEP_ASK };
+enum { CTL_ROUNDS_MAX = 8 };
+
+/* How far a connection came, and how long its steps took. */
+struct ctl_course {
+	enum ctl_step step;               /* the last one that began */
+	uint32_t peer_version;            /* in the server's hello; 0: none came */
+	int64_t connect_ns, prove_ns;     /* 0: that step was not completed */
+	int64_t round_ns[CTL_ROUNDS_MAX]; /* from a question to its answer */
+	unsigned nrounds;
+	enum channel_protection protection; /* when it was asked */
+	char key_id[AUTH_KEY_ID_MAX + 1];   /* the proven key; "": none */
+};
+
+/* Asks for the status as ctl_fetch_status() does, `rounds` times on one channel. *text: the first
+ * answer, malloced; it is no error if later ones do not come. course is filled as far as the
+ * connection came, also after an error; with several keys it is that of the last one. */
+int ctl_follow(const struct transport_address *address, const char *key_file, int timeout_ms,
+	unsigned rounds, struct ctl_course *course, char **text, char *why, size_t whylen);
 
 #endif
