@@ -271,20 +271,33 @@ static bool same_host(const struct sockaddr *a, const struct sockaddr *b)
 	return false;
 }
 
-bool address_is_local(const struct transport_address *address)
+bool address_interface(const struct sockaddr_storage *address, char name[ADDRESS_INTERFACE_BYTES])
 {
-	const struct sockaddr *sa = (const void *)&address->addr;
 	struct ifaddrs *list;
-	bool local = false;
+	bool found = false;
 
-	if (sa->sa_family == AF_UNIX || is_loopback(sa))
-		return true;
 	if (getifaddrs(&list) < 0)
 		return false;
-	for (const struct ifaddrs *ifa = list; ifa && !local; ifa = ifa->ifa_next)
-		local = same_host(ifa->ifa_addr, sa);
+	for (const struct ifaddrs *ifa = list; ifa && !found; ifa = ifa->ifa_next) {
+		found = same_host(ifa->ifa_addr, (const struct sockaddr *)address);
+		if (found)
+			snprintf(name, ADDRESS_INTERFACE_BYTES, "%.15s", ifa->ifa_name);
+	}
 	freeifaddrs(list);
-	return local;
+	return found;
+}
+
+bool address_is_loopback(const struct transport_address *address)
+{
+	return is_loopback((const struct sockaddr *)&address->addr);
+}
+
+bool address_is_local(const struct transport_address *address)
+{
+	char name[ADDRESS_INTERFACE_BYTES];
+
+	return address->addr.ss_family == AF_UNIX || address_is_loopback(address) ||
+	       address_interface(&address->addr, name);
 }
 
 void address_network(const struct sockaddr_storage *address, uint8_t network[ADDRESS_NETWORK_BYTES])

@@ -33,6 +33,11 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 
 /* Whether host (a name or an address) is an address of this machine. */
 bool address_is_local(const struct transport_address *address);
+/* 127.0.0.0/8, or ::1. */
+bool address_is_loopback(const struct transport_address *address);
+/* The network interface that has this address. False: none of this machine has it. */
+enum { ADDRESS_INTERFACE_BYTES = 16 };
+bool address_interface(const struct sockaddr_storage *address, char name[ADDRESS_INTERFACE_BYTES]);
 
 /* The network that one peer may have many addresses of: the first 64 bits of an IPv6 address, and a
  * whole IPv4 address, which is the same mapped into IPv6 or not. Other families: all zeros. */

@@ -1,7 +1,6 @@
 #include "daemon/remote/pick_transport.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -68,19 +67,6 @@ static int open_at(const struct session_options *options, const struct transport
 	return err ? err : open_transport(options, config, address, out, why, whylen);
 }
 
-static bool is_loopback(const struct transport_address *address)
-{
-	const struct sockaddr *sa = (const void *)&address->addr;
-
-	if (sa->sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(
-			&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
-	return sa->sa_family == AF_INET &&
-	       ntohl(((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr) >>
-			       IN_CLASSA_NSHIFT ==
-		       IN_LOOPBACKNET;
-}
-
 /* Whether a server that we may talk to has this socket. A connect with another type of socket lets
  * the kernel tell a live one (EPROTOTYPE) from a stale one (ECONNREFUSED); the server notices
  * nothing. */
@@ -110,7 +96,7 @@ bool pick_transport_may_be_here(
 static bool may_take_verbs(
 	const struct session_options *options, const struct transport_address *address)
 {
-	return !options->without_verbs && !is_loopback(address) &&
+	return !options->without_verbs && !address_is_loopback(address) &&
 	       protection_allows_kind(options->protection, TRANSPORT_VERBS);
 }
 

@@ -228,6 +228,23 @@ static void is_local__knows_this_machine(void **state)
 	assert_false(is_local(TRANSPORT_TCP, "2001:db8::1"));
 }
 
+static void interface__that_has_the_address(void **state)
+{
+	char name[ADDRESS_INTERFACE_BYTES] = "none", why[256];
+	struct transport_address address;
+
+	assert_int_equal(
+		address_resolve(TRANSPORT_TCP, "192.0.2.1", 0, &address, why, sizeof(why)), 0);
+	assert_false(address_interface(&address.addr, name));
+	assert_false(address_is_loopback(&address));
+	assert_string_equal(name, "none");
+	assert_int_equal(
+		address_resolve(TRANSPORT_TCP, "127.0.0.1", 0, &address, why, sizeof(why)), 0);
+	assert_true(address_is_loopback(&address));
+	assert_true(address_interface(&address.addr, name));
+	assert_string_equal(name, "lo");
+}
+
 static void format__is_cut_to_the_buffer(void **state)
 {
 	struct transport_address address;
@@ -253,6 +270,7 @@ int main(void)
 		cmocka_unit_test(parse_source__refuses_and_says_why),
 		cmocka_unit_test(parse_source__bounds_both_parts),
 		cmocka_unit_test(is_local__knows_this_machine),
+		cmocka_unit_test(interface__that_has_the_address),
 		cmocka_unit_test(format__is_cut_to_the_buffer),
 	};
 
