@@ -47,7 +47,7 @@ static const char *option(const char *list, const char *name)
 static bool parse_mount(char *line, struct mount *mount)
 {
 	char *tail = strstr(line, " - ");
-	char *fields[6], *type, *source, *options, *save;
+	char *fields[6], *type, *source, *options, *tag, *save;
 	const char *uid;
 
 	if (!tail)
@@ -58,6 +58,10 @@ static bool parse_mount(char *line, struct mount *mount)
 		if (!fields[i])
 			return false;
 	}
+	mount->spreads = false;
+	while ((tag = strtok_r(NULL, " ", &save)))
+		mount->spreads |=
+			strncmp(tag, "shared:", 7) == 0 || strncmp(tag, "master:", 7) == 0;
 	type = strtok_r(tail + 3, " ", &save);
 	source = type ? strtok_r(NULL, " ", &save) : NULL;
 	options = source ? strtok_r(NULL, " ", &save) : NULL;

@@ -15,6 +15,7 @@ struct mount {
 	unsigned minor; /* of the device number: FUSE's number of the connection */
 	const char *dir, *type, *source;
 	unsigned long flags;  /* MS_NOSUID and MS_NODEV, of this mount */
+	bool spreads;         /* an unmount passes to other namespaces, or comes from one */
 	bool read_only, sync; /* of the filesystem itself, whatever this mount has */
 	uid_t uid;            /* FUSE: of the user that mounted it */
 };

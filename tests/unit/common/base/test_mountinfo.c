@@ -67,6 +67,7 @@ static void line__gives_its_parts(void **state)
 	assert_string_equal(found[0].type, MOUNT_TYPE_OURS);
 	assert_string_equal(found[0].source, "host:/e\\x");
 	assert_int_equal(found[0].flags, MS_NOSUID);
+	assert_true(found[0].spreads);
 	assert_true(found[0].read_only);
 	assert_false(found[0].sync);
 	assert_int_equal(found[0].uid, 1000);
@@ -76,10 +77,22 @@ static void line__without_optional_fields(void **state)
 {
 	read_text("1 0 8:1 / / rw - ext4 /dev/sda1 rw,sync\n");
 	assert_int_equal(nfound, 1);
+	assert_false(found[0].spreads);
 	assert_false(found[0].read_only);
 	assert_true(found[0].sync);
 	assert_int_equal(found[0].uid, 0);
 	assert_int_equal(found[0].flags, 0);
+}
+
+static void line__that_spreads(void **state)
+{
+	read_text("1 0 0:7 / /a rw shared:3 - fuse.rmemfs s rw\n"
+		  "1 0 0:7 / /a rw unbindable master:3 - fuse.rmemfs s rw\n"
+		  "1 0 0:7 / /a rw unbindable - fuse.rmemfs s rw\n");
+	assert_int_equal(nfound, 3);
+	assert_true(found[0].spreads);
+	assert_true(found[1].spreads);
+	assert_false(found[2].spreads);
 }
 
 /* An option's name must not be found within another one. */
@@ -126,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(line__gives_its_parts, forget),
 		cmocka_unit_test_setup(line__without_optional_fields, forget),
+		cmocka_unit_test_setup(line__that_spreads, forget),
 		cmocka_unit_test_setup(options__are_whole_words, forget),
 		cmocka_unit_test_setup(lines__that_are_cut_are_left_out, forget),
 		cmocka_unit_test_setup(each__ends_when_it_is_told, forget),
