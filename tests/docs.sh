@@ -331,6 +331,16 @@ metrics() {
 	same "metrics" "$work/openmetrics.c" "$work/rmemfs-metrics.8"
 }
 
+# The checks of doctor, and the members of its JSON.
+doctor() {
+	sed -nE 's/^\t\{"([a-z]+)", [a-z_]+_check.*/\1/p' daemon/ctl/doctor/doctor.c >"$work/doctor.c"
+	section daemon/rmemfsctl.8 DOCTOR | sed -n 's/^\.It Ic //p' | tr -d ' ' | tr ',' '\n' >"$work/rmemfsctl.8"
+	same "checks of doctor" "$work/doctor.c" "$work/rmemfsctl.8" || return
+	sed -n '/---- for programs/,$p' daemon/ctl/doctor/report.c | words_of >"$work/report.c"
+	section daemon/rmemfsctl.8 DOCTOR | sed -nE 's/^\.(It )?Va //p' | tr -d ' ' | tr ',' '\n' >"$work/rmemfsctl.8"
+	same "members of doctor's JSON" "$work/report.c" "$work/rmemfsctl.8"
+}
+
 states() {
 	sed -n '/_state_name(const/,/^}/p' server/admin/status.c | words_of | grep -v unknown >"$work/status.c"
 	section daemon/rmemfsctl.8 OUTPUT | sed -n 's/^\.Cm //p' | tr -d ' :' | tr ',' '\n' |
@@ -589,6 +599,7 @@ check "members of the status" json
 check "members of a mount's status" mount_json
 check "metrics of rmemfs-metrics" metrics
 check "states in the status" states
+check "checks and members of doctor" doctor
 check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8
 check "exit statuses of rmemfs" exit_statuses

@@ -104,7 +104,7 @@ include_rules() {
 		forbid '^#include "[^/"]+"' "our headers are included by their path from the top" \
 			$(in_folder common) $(in_folder server) $(in_folder daemon) || status=1
 	}
-	home 'fuse|linux/fuse' '^daemon/fuse/' || status=1
+	home 'fuse|linux/fuse' '^daemon/(fuse/|ctl/doctor/features)' || status=1
 	home 'infiniband/|rdma/' '^common/transport/verbs/' || status=1
 	home 'lmdb\.h' '^server/store/' || status=1
 	home 'xxhash\.h' '^server/(store/|snapshot/image_block)' || status=1

@@ -26,6 +26,8 @@ order() {
 		daemon remote
 		daemon request
 		daemon metrics
+		daemon ctl/rmemfsctl
+		daemon ctl/doctor
 		daemon ctl
 		server serve
 		server check admin
@@ -82,11 +84,13 @@ calls() {
 }
 
 # Prints "FILE -> FILE[: SYMBOL]" for each use that runs upward, or sideways. rmemfsctl and
-# rmemfs-metrics know nothing of the mount, and the mount nothing of them.
+# rmemfs-metrics know nothing of the mount, and the mount nothing of them. The main file of rmemfsctl
+# is above its folders.
 against() {
-	awk '
+	awk -v tools='^daemon/(ctl|metrics)(/|$)' '
 		function folder(path) {
 			if (path ~ /^common\/transport\/kinds\.[ch]$/) return "common/transport/kinds"
+			if (path ~ /^daemon\/ctl\/rmemfsctl\.c$/) return "daemon/ctl/rmemfsctl"
 			sub(/\/[^\/]*$/, "", path)
 			return path
 		}
@@ -101,7 +105,7 @@ against() {
 			split(to, b, "/")
 			if (!(from in rank)) { print $1 " -> no folder of the order"; next }
 			if (from == to || a[1] != b[1]) next
-			apart = to ~ /^daemon\/(ctl|metrics)$/ && from != "daemon/metrics"
+			apart = to ~ tools && from !~ tools
 			if (rank[from] < rank[to] && !apart) next
 			print $1 " -> " $2 ($3 == "" ? "" : ": " $3)
 		}' "$@"

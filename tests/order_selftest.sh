@@ -50,6 +50,19 @@ source_file daemon/new/thing.c <<<'void read_it(void); void thing(void) { read_i
 demands 'against the order: daemon/new/thing.c -> no folder of the order'
 rm -r "$tree/daemon/new" "$tree/build/daemon/CMakeFiles/x.dir/new"
 
+# The main file of rmemfsctl is above its folders; the mount knows none of them.
+source_file daemon/ctl/client.c <<<'void ask(void) {}'
+source_file daemon/ctl/doctor/doctor.c <<<'void ask(void); void examine(void) { ask(); }'
+source_file daemon/ctl/rmemfsctl.c <<<'void examine(void); int main(void) { examine(); return 0; }'
+demands ''
+source_file daemon/ctl/client.c <<<'void examine(void); void ask(void) { examine(); }'
+demands 'against the order: daemon/ctl/client.c -> daemon/ctl/doctor/doctor.c: examine'
+source_file daemon/ctl/client.c <<<'void ask(void) {}'
+source_file daemon/file/gate.c <<<'void examine(void); void gate_enter(void) { examine(); }'
+demands 'against the order: daemon/file/gate.c -> daemon/ctl/doctor/doctor.c: examine'
+source_file daemon/file/gate.c <<<'void gate_enter(void) {}'
+rm -r "$tree/daemon/ctl" "$tree/build/daemon/CMakeFiles/x.dir/ctl"
+
 source_file daemon/file/commit.c <<<'void gate_enter(void); void commit_it(void) { gate_enter(); }'
 demands ''
 

@@ -46,6 +46,7 @@ static const struct word command_words[] = {
 	[CTL_RELOAD] = {"reload", CTL_RELOAD},
 	[CTL_KEYGEN] = {"keygen", CTL_KEYGEN},
 	[CTL_KEYCHECK] = {"keycheck", CTL_KEYCHECK},
+	[CTL_DOCTOR] = {"doctor", CTL_DOCTOR},
 	{0},
 };
 
@@ -58,6 +59,7 @@ static const char *const operand_names[] = {
 	[CTL_FILE] = "FILE",
 	[CTL_MOUNTPOINT] = "MOUNTPOINT",
 	[CTL_LEVEL] = "LEVEL",
+	[CTL_SERVER] = "HOST",
 };
 
 static const struct command {
@@ -181,6 +183,21 @@ static const struct command {
 			.noperands = 1,
 			.required = 1,
 			.wrong = EXIT_FAILURE,
+		},
+	[CTL_DOCTOR] =
+		{
+			.purpose = "checks this machine, and each step of a connection",
+			.more = "Without HOST it checks this machine alone.\n"
+				"Exit status: 0 all well, 1 warnings, 2 failures.\n",
+			.help = "  HOST        the path of a local server's socket, HOST[:PORT],\n"
+				"              tcp:HOST[:PORT], verbs:HOST[:PORT], shm:/PATH, or the\n"
+				"              source of a mount: HOST:/EXPORT\n" HELP_KEY
+				"      --json  print the findings as one line of JSON\n",
+			.operands = {CTL_SERVER},
+			.noperands = 1,
+			.json = true,
+			.key = true,
+			.wrong = CTL_DOCTOR_FAILURES,
 		},
 };
 

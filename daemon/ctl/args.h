@@ -16,8 +16,10 @@ enum ctl_command {
 	CTL_RELOAD,
 	CTL_KEYGEN,
 	CTL_KEYCHECK,
+	CTL_DOCTOR,
 	CTL_COMMANDS
 };
+/* CTL_SERVER is a HOST without a default. */
 enum ctl_operand {
 	CTL_HOST,
 	CTL_EXPORT,
@@ -27,8 +29,12 @@ enum ctl_operand {
 	CTL_FILE,
 	CTL_MOUNTPOINT,
 	CTL_LEVEL,
+	CTL_SERVER,
 	CTL_OPERANDS
 };
+
+/* Exit statuses of CTL_DOCTOR. Wrong usage ends as failures do. */
+enum { CTL_DOCTOR_WELL, CTL_DOCTOR_WARNINGS, CTL_DOCTOR_FAILURES };
 
 struct ctl_args {
 	enum ctl_command command;

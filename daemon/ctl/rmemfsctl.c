@@ -1,5 +1,5 @@
 /* rmemfsctl.c - the admin tool: shows what a server is doing, and whether its stored state is
- * whole; makes keys. */
+ * whole; makes keys; checks what a mount needs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "daemon/ctl/args.h"
 #include "daemon/ctl/check.h"
 #include "daemon/ctl/client.h"
+#include "daemon/ctl/doctor/doctor.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/keys.h"
 #include "daemon/ctl/mount_ask.h"
@@ -253,6 +254,8 @@ int main(int argc, char **argv)
 		return ctl_keygen(args.operands[CTL_NAME], args.operands[CTL_FILE]);
 	case CTL_KEYCHECK:
 		return ctl_keycheck(args.operands[CTL_FILE]);
+	case CTL_DOCTOR:
+		return doctor_run(args.operands[CTL_SERVER], args.key_file, args.json);
 	default:
 		return show(&args);
 	}
