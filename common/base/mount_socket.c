@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The folder is /run/user/UID wherever systemd-logind makes it; see pam_systemd(8). */
@@ -33,4 +34,23 @@ int mount_socket_path(uid_t uid, unsigned connection, char path[MOUNT_SOCKET_BYT
 			       (int)MOUNT_SOCKET_BYTES
 		       ? 0
 		       : -ENAMETOOLONG;
+}
+
+int mount_socket_id(const char *path, struct socket_id *id)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return -errno;
+	*id = (struct socket_id){st.st_dev, st.st_ino};
+	return 0;
+}
+
+void mount_socket_remove(const char *path, const struct socket_id *id)
+{
+	struct socket_id there;
+
+	if (id->ino && mount_socket_id(path, &there) == 0 && there.dev == id->dev &&
+		there.ino == id->ino)
+		unlink(path);
 }

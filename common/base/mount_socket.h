@@ -27,4 +27,16 @@ enum {
 int mount_socket_folder(uid_t uid, char folder[MOUNT_SOCKET_BYTES]);
 int mount_socket_path(uid_t uid, unsigned connection, char path[MOUNT_SOCKET_BYTES]);
 
+/* A socket's file. The kernel may give the number of a mount that has gone to another one while the
+ * daemon of the first is about to end: it must not remove the other's socket. All zeros: none. */
+struct socket_id {
+	dev_t dev;
+	ino_t ino;
+};
+
+/* -errno of lstat(2). */
+int mount_socket_id(const char *path, struct socket_id *id);
+/* Removes the file if it is this one. */
+void mount_socket_remove(const char *path, const struct socket_id *id);
+
 #endif

@@ -17,6 +17,7 @@
 #include "common/base/util.h"
 #include "daemon/admin/look.h"
 
+enum { AGAIN_MS = 100, BIND_TRIES = 10 };
 enum { FD_STOP, FD_LISTEN, FD_PEERS, NFDS = FD_PEERS + CONTROL_PEERS };
 
 struct control_peer {
@@ -34,7 +35,10 @@ struct control {
 	struct looks *looks;
 	pthread_t thread;
 	int listen_fd, stop_fd;
+	bool stopping;     /* atomic */
+	int64_t accept_ms; /* no peer is taken before: this process has no descriptor left */
 	char path[MOUNT_SOCKET_BYTES];
+	struct socket_id id; /* of path, as we have made it */
 	struct control_peer peers[CONTROL_PEERS];
 };
 
@@ -102,8 +106,10 @@ static void peer_accept(struct control *c)
 	struct control_peer *peer = free_peer(c);
 	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0) {
+		c->accept_ms = now_ms() + AGAIN_MS;
 		return;
+	}
 	*peer = (struct control_peer){
 		.fd = fd, .may_change = is_owner(fd), .until_ms = now_ms() + CONTROL_PEER_MS};
 }
@@ -154,13 +160,15 @@ static void peer_serve(struct control *c, struct control_peer *peer, short ready
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Returns the time until the first peer is closed, in ms; -1: there is none. */
+/* Returns the time until a peer is to be closed, or may be taken again, in ms; -1: none is. */
 static int watch(struct control *c, struct pollfd fds[NFDS])
 {
-	int64_t next = INT64_MAX;
+	bool pauses = now_ms() < c->accept_ms;
+	int64_t next = pauses ? c->accept_ms : INT64_MAX;
 
 	fds[FD_STOP] = (struct pollfd){.fd = c->stop_fd, .events = POLLIN};
-	fds[FD_LISTEN] = (struct pollfd){.fd = free_peer(c) ? c->listen_fd : -1, .events = POLLIN};
+	fds[FD_LISTEN] = (struct pollfd){
+		.fd = free_peer(c) && !pauses ? c->listen_fd : -1, .events = POLLIN};
 	for (unsigned i = 0; i < CONTROL_PEERS; i++) {
 		const struct control_peer *peer = &c->peers[i];
 
@@ -170,6 +178,11 @@ static int watch(struct control *c, struct pollfd fds[NFDS])
 			next = min_i64(next, peer->until_ms);
 	}
 	return next == INT64_MAX ? -1 : (int)max_i64(0, next - now_ms());
+}
+
+static bool is_stopping(const struct control *c)
+{
+	return __atomic_load_n(&c->stopping, __ATOMIC_RELAXED);
 }
 
 static void *control_main(void *arg)
@@ -186,7 +199,7 @@ static void *control_main(void *arg)
 		if (fds[FD_STOP].revents)
 			return NULL;
 		for (unsigned i = 0; i < CONTROL_PEERS; i++)
-			if (c->peers[i].fd >= 0)
+			if (c->peers[i].fd >= 0 && !is_stopping(c))
 				peer_serve(c, &c->peers[i], fds[FD_PEERS + i].revents);
 		if (fds[FD_LISTEN].revents)
 			peer_accept(c);
@@ -203,50 +216,86 @@ static int control_mode(const char *folder, mode_t *mode)
 
 	if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
 		return -errno;
-	if (stat(folder, &st) < 0)
+	if (lstat(folder, &st) < 0)
 		return -errno;
-	if (st.st_uid != geteuid() || st.st_mode & S_IWOTH || !S_ISDIR(st.st_mode))
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH) || !S_ISDIR(st.st_mode))
 		return -EPERM;
 	*mode = st.st_mode & S_ISGID ? 0660 : 0600;
 	return 0;
 }
 
-/* A file with our number is left by a daemon that was killed: the kernel gives a number to one
- * mount at a time. */
-static int control_bind(struct control *c)
+/* The folder may go meanwhile, with the last socket of another mount. */
+static int bind_in(struct control *c, const char *folder, mode_t *mode)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int err;
+
+	strcpy(address.sun_path, c->path);
+	for (unsigned i = 0; i < BIND_TRIES; i++) {
+		err = control_mode(folder, mode);
+		if (err)
+			return err;
+		unlink(c->path);
+		if (bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+			return 0;
+		err = -errno;
+		if (err != -ENOENT)
+			break;
+	}
+	return err;
+}
+
+/* The kernel gives a number to one mount at a time. So a file with ours was left by a daemon that
+ * was killed, or belongs to one whose mount has gone and which is about to end. */
+static int control_bind(struct control *c)
+{
 	char folder[MOUNT_SOCKET_BYTES];
 	mode_t mode = 0600;
 	int err = mount_socket_folder(geteuid(), folder);
 
 	if (!err)
 		err = mount_socket_path(geteuid(), c->facts.connection, c->path);
-	if (!err)
-		err = control_mode(folder, &mode);
 	if (err)
 		return err;
-	unlink(c->path);
-	strcpy(address.sun_path, c->path);
 	c->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->listen_fd < 0 ||
-		bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-		chmod(c->path, mode) < 0 || listen(c->listen_fd, CONTROL_PEERS) < 0)
+	if (c->listen_fd < 0)
 		return -errno;
-	return 0;
+	err = bind_in(c, folder, &mode);
+	if (err)
+		return err;
+	if (chmod(c->path, mode) < 0 || listen(c->listen_fd, CONTROL_PEERS) < 0)
+		return -errno;
+	return mount_socket_id(c->path, &c->id);
 }
 
-static void control_delete(struct control *c)
+/* The last one removes the folder, unless the package has made it. */
+static void remove_folder(void)
+{
+	char folder[MOUNT_SOCKET_BYTES];
+	struct stat st;
+
+	if (mount_socket_folder(geteuid(), folder) == 0 && lstat(folder, &st) == 0 &&
+		!(st.st_mode & S_ISGID))
+		rmdir(folder);
+}
+
+static void control_close(struct control *c)
 {
 	for (unsigned i = 0; i < CONTROL_PEERS; i++)
 		if (c->peers[i].fd >= 0)
 			peer_close(&c->peers[i]);
-	if (c->listen_fd >= 0) {
-		close(c->listen_fd);
-		unlink(c->path);
-	}
+	if (c->listen_fd >= 0)
+		close(steal_fd(&c->listen_fd));
+	mount_socket_remove(c->path, &c->id);
+	remove_folder();
 	if (c->stop_fd >= 0)
-		close(c->stop_fd);
+		close(steal_fd(&c->stop_fd));
+}
+
+void control_delete(struct control *c)
+{
+	if (!c)
+		return;
 	looks_delete(c->looks);
 	free(c);
 }
@@ -281,7 +330,8 @@ struct control *control_start(const struct mount_facts *facts)
 	if (!err)
 		return c;
 	if (c)
-		control_delete(c);
+		control_close(c);
+	control_delete(c);
 	if (err == -ENOENT)
 		log_info("rmemfsctl can't ask this mount: XDG_RUNTIME_DIR names no folder for its "
 			 "socket");
@@ -291,11 +341,17 @@ struct control *control_start(const struct mount_facts *facts)
 	return NULL;
 }
 
+const struct socket_id *control_socket_id(const struct control *c)
+{
+	return &c->id;
+}
+
 void control_stop(struct control *c)
 {
 	if (!c)
 		return;
+	__atomic_store_n(&c->stopping, true, __ATOMIC_RELAXED);
 	eventfd_write(c->stop_fd, 1);
 	pthread_join(c->thread, NULL);
-	control_delete(c);
+	control_close(c);
 }

@@ -23,13 +23,20 @@
 
 #include "daemon/admin/report.h"
 
-enum { CONTROL_PEERS = 8, CONTROL_PEER_MS = 5000, CONTROL_LOOK_MS = 1000 };
+enum { CONTROL_PEERS = 8, CONTROL_PEER_MS = 1000, CONTROL_LOOK_MS = 300 };
+
+struct socket_id; /* mount_socket.h */
 
 struct control;
 
 /* The strings of facts live as long as the control. NULL: there is none, and the log says why. */
 struct control *control_start(const struct mount_facts *facts);
+/* The file of its socket, for the guard. */
+const struct socket_id *control_socket_id(const struct control *c);
 /* When the I/O threads have ended, and before the filesystem is closed. NULL is fine. */
 void control_stop(struct control *c);
+/* After control_stop(), when no mailbox of the I/O threads is used any more: there may still be
+ * calls of ours in them. NULL is fine. */
+void control_delete(struct control *c);
 
 #endif

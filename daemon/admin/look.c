@@ -16,6 +16,7 @@ struct look_call {
 	struct looks *looks;
 	struct io_thread *thread;
 	bool on_way; /* under the lock */
+	bool late;   /* of the asking thread: it was on its way when it was asked again */
 };
 
 struct looks {
@@ -29,12 +30,18 @@ struct looks {
 
 /* ---- in the I/O thread ----------------------------------------------------------------------- */
 
+/* They come in the order in which they were read. A caller that has its answer waits no more. */
 static void list_request(struct request *req, void *arg)
 {
 	const struct op *op = op_of(req);
 	struct look *look = arg;
 
 	look->nrequests++;
+	if (req->replied)
+		return;
+	look->nwaiting[op->wait]++;
+	if (!look->oldest_ns || req->read_ns < look->oldest_ns)
+		look->oldest_ns = req->read_ns;
 	if (look->nlisted == LOOK_REQUESTS)
 		return;
 	look->requests[look->nlisted++] = (struct look_request){
@@ -44,7 +51,6 @@ static void list_request(struct request *req, void *arg)
 		.ino = op->inode ? op->inode->ino : 0,
 		.pid = req->pid,
 		.since_ns = req->read_ns,
-		.answered = req->replied,
 	};
 }
 
@@ -53,10 +59,14 @@ static void look_run(struct thread_call *call)
 	struct look_call *c = container_of(call, struct look_call, call);
 	struct looks *looks = c->looks;
 	struct look *look = &looks->asked[c->thread->index];
+	int64_t oldest_ns;
+	unsigned nparked;
 
+	nparked = fuse_receive_nparked(c->thread, &oldest_ns);
 	*look = (struct look){
 		.answered = true,
-		.nparked = fuse_receive_nparked(c->thread),
+		.nparked = nparked,
+		.oldest_ns = oldest_ns,
 		.nlock_waits = list_count(&fs_thread_of(c->thread)->lock_waits),
 	};
 	remote_look(c->thread, &look->remote);
@@ -111,7 +121,7 @@ static void ask_all(struct looks *looks)
 		bool asked;
 
 		pthread_mutex_lock(&looks->lock);
-		asked = c->on_way;
+		asked = c->late = c->on_way;
 		c->on_way = true;
 		pthread_mutex_unlock(&looks->lock);
 		if (!asked)
@@ -119,10 +129,11 @@ static void ask_all(struct looks *looks)
 	}
 }
 
+/* A thread that did not answer last time is not waited for again. */
 static bool all_came(const struct looks *looks)
 {
 	for (unsigned i = 0; i < looks->n; i++)
-		if (looks->calls[i].on_way)
+		if (looks->calls[i].on_way && !looks->calls[i].late)
 			return false;
 	return true;
 }

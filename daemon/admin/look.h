@@ -16,7 +16,8 @@
 #include "daemon/remote/remote_view.h"
 #include "daemon/request/request.h"
 
-/* Of each thread the requests that were read first are told one by one. */
+/* Of each thread the requests that were read first are told one by one. All of those whose callers
+ * wait count. */
 enum { LOOK_REQUESTS = 32 };
 
 struct look_request {
@@ -26,14 +27,15 @@ struct look_request {
 	uint64_t ino;     /* of the export; 0: not known */
 	uint32_t pid;     /* of the thread that asked; 0: of another PID namespace */
 	int64_t since_ns; /* when it was read, as CLOCK_BOOTTIME tells */
-	bool answered;    /* its caller waits no more */
 };
 
 struct look {
 	bool answered; /* false: the thread stands still, and the rest is from before */
 	struct remote_view remote;
-	unsigned nrequests;   /* that have not ended */
-	unsigned nlisted;     /* of these: in requests */
+	unsigned nrequests;          /* that have not ended */
+	unsigned nlisted;            /* in requests */
+	unsigned nwaiting[OP_WAITS]; /* by the thing that the operation waits for: callers wait */
+	int64_t oldest_ns;    /* when the oldest of them, or of what is parked, was read; 0: none */
 	unsigned nparked;     /* messages that wait for room */
 	unsigned nlock_waits; /* callers that wait for locks: they are no requests meanwhile */
 	struct look_request requests[LOOK_REQUESTS];

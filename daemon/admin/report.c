@@ -116,24 +116,42 @@ static json_t *describe_request(const struct look_request *r, unsigned thread, i
 	return request;
 }
 
-/* The requests whose callers wait. A caller that has its answer waits no more. */
-static json_t *describe_requests(const struct look *looks, unsigned n, json_t *to)
+static json_t *describe_requests(const struct look *looks, unsigned n, int64_t now_ns)
 {
 	json_t *array = json_array();
-	int64_t now_ns = clock_ns(CLOCK_BOOTTIME), oldest_ms = 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		for (unsigned k = 0; k < looks[i].nlisted; k++) {
-			const struct look_request *r = &looks[i].requests[k];
-
-			if (r->answered)
-				continue;
-			oldest_ms = max_i64(oldest_ms, age_ms(r, now_ns));
-			json_array_append_new(array, describe_request(r, i, now_ns));
-		}
-	}
-	json_object_set_new(to, "oldest_request_ms", json_integer(oldest_ms));
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < looks[i].nlisted; k++)
+			json_array_append_new(
+				array, describe_request(&looks[i].requests[k], i, now_ns));
 	return array;
+}
+
+/* How many callers wait, by what for: also those that are not listed. */
+static json_t *describe_waiting(const struct look *looks, unsigned n)
+{
+	json_t *waiting = json_object();
+
+	for (int wait = 0; wait < OP_WAITS; wait++) {
+		const char *name = wait_name((enum op_wait)wait);
+		uint64_t sum = (uint64_t)json_integer_value(json_object_get(waiting, name));
+
+		for (unsigned i = 0; i < n; i++)
+			sum += looks[i].nwaiting[wait];
+		if (sum)
+			json_object_set_new(waiting, name, json_u64(sum));
+	}
+	return waiting;
+}
+
+static int64_t oldest_ms(const struct look *looks, unsigned n, int64_t now_ns)
+{
+	int64_t ms = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (looks[i].oldest_ns)
+			ms = max_i64(ms, (now_ns - looks[i].oldest_ns) / 1000000);
+	return ms;
 }
 
 /* ---- threads and connection ------------------------------------------------------------------ */
@@ -240,11 +258,12 @@ char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned
 	struct session_view session;
 	const struct look *look;
 	json_t *root = json_object();
-	int64_t state_ms;
+	int64_t state_ms, now_ns;
 	unsigned n;
 	char *text;
 
 	look = looks_take(looks, limit_ms, &n);
+	now_ns = clock_ns(CLOCK_BOOTTIME);
 	session_look(fs->session, &session);
 	describe_mount(facts, root);
 	json_object_set_new(
@@ -253,7 +272,9 @@ char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned
 	json_object_set_new(root, "session", describe_session(fs->session, &session));
 	json_object_set_new(root, "granted", json_u64(grants_count(fs->grants) * PAGE_BYTES));
 	json_object_set_new(root, "threads", describe_threads(look, n));
-	json_object_set_new(root, "requests", describe_requests(look, n, root));
+	json_object_set_new(root, "oldest_request_ms", json_integer(oldest_ms(look, n, now_ns)));
+	json_object_set_new(root, "waiting", describe_waiting(look, n));
+	json_object_set_new(root, "requests", describe_requests(look, n, now_ns));
 	json_object_set_new(root, "operations", describe_ops(facts->first));
 	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);

@@ -27,6 +27,25 @@ static void clean_string(json_t *string)
 		json_string_set_nocheck(string, "");
 }
 
+/* A member whose name is not to be shown gets another name. */
+static void clean_keys(json_t *object)
+{
+	const char *key;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(object, next, key, value)
+	{
+		autofree char *clean = strdup(key);
+
+		if (clean && strcmp(printable_clean_string(clean), key) == 0)
+			continue;
+		if (clean)
+			json_object_set(object, clean, value);
+		json_object_del(object, key);
+	}
+}
+
 /* The reader limits the depth. */
 void ctl_json_clean(json_t *root)
 {
@@ -36,6 +55,7 @@ void ctl_json_clean(json_t *root)
 
 	if (json_is_string(root))
 		clean_string(root);
+	clean_keys(root);
 	json_object_foreach(root, key, value) ctl_json_clean(value);
 	json_array_foreach(root, i, value) ctl_json_clean(value);
 }

@@ -7,7 +7,7 @@
 
 /* NULL: the text is no object of JSON. The caller drops the reference. */
 json_t *ctl_json_read(const char *text);
-/* Makes all strings in it printable, to be shown as text. */
+/* Makes all strings and names of members in it printable, to be shown as text. */
 void ctl_json_clean(json_t *root);
 /* Prints it as one line of JSON that has the same value; characters that are not to be shown are
  * escaped. -ENOMEM. */

@@ -1,7 +1,6 @@
 #include "daemon/ctl/mount_ask.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,8 @@
 enum { ANSWER_BYTES_MAX = 16 << 20 };
 
 /* ---- finding a mount ------------------------------------------------------------------------- */
+
+enum { LINKS_MAX = 40 };
 
 struct wanted {
 	const char *dir;
@@ -49,51 +50,83 @@ static char *find(const char *dir, struct mount *mount)
 	return NULL;
 }
 
-/* The path without links and dots, but for a link at its end: realpath(3) of all of it would ask
- * the mount itself. */
-static char *above_resolved(const char *dir)
-{
-	autofree char *copy = strdup(dir), *copy2 = strdup(dir);
-	autofree char *above = copy ? realpath(dirname(copy), NULL) : NULL;
-	char *resolved;
+/* A path that is resolved name by name. */
+struct walk {
+	char done[PATH_MAX]; /* without links and dots; "" is the root */
+	char todo[PATH_MAX];
+	unsigned links;
+};
 
-	if (!above || !copy2 ||
-		asprintf(&resolved, "%s/%s", strcmp(above, "/") ? above : "", basename(copy2)) < 0)
-		return NULL;
-	return resolved;
+/* Takes the next name into done. False: there is none, or it is too long. */
+static bool walk_step(struct walk *w)
+{
+	size_t skip = strspn(w->todo, "/"), len = strcspn(w->todo + skip, "/");
+	size_t at = strlen(w->done);
+	const char *name = w->todo + skip;
+
+	if (!len || at + len + 2 > sizeof(w->done))
+		return false;
+	if (len == 2 && strncmp(name, "..", 2) == 0) {
+		if (at)
+			*strrchr(w->done, '/') = '\0';
+	} else if (len != 1 || *name != '.') {
+		w->done[at] = '/';
+		memcpy(w->done + at + 1, name, len);
+		w->done[at + 1 + len] = '\0';
+	}
+	memmove(w->todo, name + len, strlen(name + len) + 1);
+	return true;
 }
 
-/* A link at the end is read, and not followed further than to the mount. */
-static char *link_resolved(const char *path)
+/* If the last name is a link, its target comes before the rest. False: that is too long. */
+static bool walk_link(struct walk *w)
 {
-	autofree char *joined = NULL;
 	char target[PATH_MAX];
-	ssize_t n = readlink(path, target, sizeof(target) - 1);
-	const char *name = strrchr(path, '/');
+	ssize_t n = *w->done ? readlink(w->done, target, sizeof(target) - 1) : -1;
 
-	if (n < 0 || !name)
-		return NULL;
+	if (n < 0)
+		return true;
 	target[n] = '\0';
+	if (++w->links > LINKS_MAX || (size_t)n + strlen(w->todo) + 2 > sizeof(w->todo))
+		return false;
+	memmove(w->todo + n + 1, w->todo, strlen(w->todo) + 1);
+	memcpy(w->todo, target, (size_t)n);
+	w->todo[n] = '/';
 	if (*target == '/')
-		return above_resolved(target);
-	if (asprintf(&joined, "%.*s/%s", (int)(name - path), path, target) < 0)
-		return NULL;
-	return above_resolved(joined);
+		*w->done = '\0';
+	else
+		*strrchr(w->done, '/') = '\0';
+	return true;
 }
 
-char *ctl_find_mount(const char *dir, struct mount *mount)
+/* A name is looked at only when it is no mount of ours, and the ones before it are none. So nothing
+ * touches such a mount. realpath(3) would ask it. */
+char *ctl_find_mount(const char *path, struct mount *mount)
 {
-	autofree char *resolved = NULL, *behind = NULL;
-	char *text = find(dir, mount);
+	struct walk w = {.done = ""};
+	char cwd[PATH_MAX], *text = NULL;
+	bool bare = !strchr(path, '/') && *path != '.';
+	int len;
 
-	if (text)
-		return text;
-	resolved = above_resolved(dir);
-	text = resolved ? find(resolved, mount) : NULL;
-	if (text || !resolved)
-		return text;
-	behind = link_resolved(resolved);
-	return behind ? find(behind, mount) : NULL;
+	if (*path == '/')
+		len = snprintf(w.todo, sizeof(w.todo), "%s", path);
+	else if (getcwd(cwd, sizeof(cwd)))
+		len = snprintf(w.todo, sizeof(w.todo), "%s/%s", cwd, path);
+	else
+		return NULL;
+	if (len >= (int)sizeof(w.todo))
+		return NULL;
+	while (walk_step(&w)) {
+		text = find(*w.done ? w.done : "/", mount);
+		if (text || !walk_link(&w))
+			break;
+	}
+	/* "memory.example" is a host, also where the current directory is on a mount. */
+	if (text && bare && w.todo[strspn(w.todo, "/")]) {
+		free(text);
+		return NULL;
+	}
+	return text;
 }
 
 /* ---- asking its daemon ----------------------------------------------------------------------- */
@@ -128,6 +161,8 @@ static int read_all(int fd, unsigned limit_ms, char **text)
 		ssize_t n = recv(fd, buf + len, room - len - 1, 0);
 		char *larger;
 
+		if (n == 0 && !len)
+			return -ECONNRESET;
 		if (n == 0) {
 			buf[len] = '\0';
 			*text = steal_ptr(&buf);
@@ -174,9 +209,14 @@ static void explain(const struct mount *mount, const char *path, int err, char *
 	case -ENOENT:
 	case -ECONNREFUSED:
 		snprintf(why, whylen,
-			"its daemon does not listen at %s: it has ended (umount -l %s), or runs in "
-			"another container, or is an earlier version",
+			"its daemon does not listen at %s. If the daemon has ended (ps -C rmemfs), "
+			"umount -l %s. Else it runs in another container, is an earlier version, or "
+			"could not make its socket: its log says so",
 			path, mount->dir);
+		break;
+	case -ECONNRESET:
+		snprintf(why, whylen, "its daemon has closed %s without an answer: the mount ends",
+			path);
 		break;
 	case -EACCES:
 	case -EPERM:
@@ -258,6 +298,7 @@ static bool add_mount(const struct mount *mount, void *arg)
 	json_object_set_new(entry, "mountpoint", path_text(mount->dir));
 	json_object_set_new(entry, "source", path_text(mount->source));
 	json_object_set_new(entry, "connection", json_integer(mount->minor));
+	json_object_set_new(entry, "uid", json_integer(mount->uid));
 	json_object_set_new(entry, "allowed", json_boolean(err != -EACCES && err != -EPERM));
 	json_object_set_new(entry, "answer", answer ? answer : json_null());
 	json_object_set_new(entry, "error", answer ? json_null() : path_text(why));

@@ -12,9 +12,10 @@
 
 #include "common/base/mountinfo.h"
 
-/* Whether rmemfs is mounted at dir, in this mount namespace; a link and a relative path will do.
- * The strings of *mount lie in the result, which the caller frees. NULL: it is not. */
-char *ctl_find_mount(const char *dir, struct mount *mount);
+/* The mount of rmemfs that a path is on, in this mount namespace: its place, a link to it, a
+ * relative path, or something below it. A bare name counts only if it is a place. The strings of
+ * *mount lie in the result, which the caller frees. NULL: it is on none. */
+char *ctl_find_mount(const char *path, struct mount *mount);
 
 /* Asks the mount's daemon. *answer: JSON that rmemfsctl(8) describes; the caller drops the
  * reference. -ENOENT, -ECONNREFUSED: nobody listens. -EACCES: the caller may not ask. -ETIMEDOUT:
@@ -23,9 +24,8 @@ int ctl_ask_mount(const struct mount *mount, const char *question, unsigned limi
 	json_t **answer, char *why, size_t whylen);
 
 /* All mounts of rmemfs, asked one after the other: an array of {"mountpoint", "source",
- * "connection", "allowed", "answer", "error"}; one of the last two is null. allowed: false if
- * this user may not ask. -errno of reading the list of
- * mounts. */
+ * "connection", "uid", "allowed", "answer", "error"}; one of the last two is null. allowed: false
+ * if this user may not ask. -errno of reading the list of mounts. */
 int ctl_list_mounts(unsigned limit_ms, json_t **list);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/auth/auth_memory.h"
 #include "common/base/log.h"
@@ -150,6 +151,14 @@ static int show_mount(const struct ctl_args *args, const struct mount *mount)
 	return out(printed);
 }
 
+/* A path; it is on no mount of ours, which a look could wait for. */
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return strpbrk(path, "/.") == path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* The place of a mount comes before a server's socket of the same path: nothing can listen there.
  */
 static int show_status(const struct ctl_args *args)
@@ -158,7 +167,14 @@ static int show_status(const struct ctl_args *args)
 	autofree char *text =
 		args->key_file ? NULL : ctl_find_mount(args->operands[CTL_HOST], &mount);
 
-	return text ? show_mount(args, &mount) : show(args);
+	if (text)
+		return show_mount(args, &mount);
+	if (!args->key_file && is_folder(args->operands[CTL_HOST])) {
+		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'",
+			args->operands[CTL_HOST]);
+		return EXIT_FAILURE;
+	}
+	return show(args);
 }
 
 static bool all_are_connected(const json_t *list)

@@ -204,6 +204,11 @@ void fuse_port_unmount(struct fuse_port *port)
 		fuse_session_unmount(port->session);
 }
 
+void fuse_port_leave(struct fuse_port *port)
+{
+	port->mounted = false;
+}
+
 bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms)
 {
 	struct pollfd pfd = {.fd = port->fd};

@@ -59,6 +59,9 @@ int fuse_port_clone(struct fuse_port *port, int *fd);
 /* Unmounts lazily. Open files may keep the connection up until the last descriptor is closed;
  * fuse_port_disconnected() tells. */
 void fuse_port_unmount(struct fuse_port *port);
+/* The mount is not to be unmounted: it stays when the connection ends with the last descriptor, and
+ * all calls get ENOTCONN. */
+void fuse_port_leave(struct fuse_port *port);
 /* Whether the kernel has ended the connection; waits up to timeout_ms for it. */
 bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms);
 

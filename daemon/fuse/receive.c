@@ -455,9 +455,19 @@ static void start_parked(struct io_thread *thread, struct parked *parked, struct
 	start_request(thread, req, err, msg, len);
 }
 
-unsigned fuse_receive_nparked(const struct io_thread *thread)
+unsigned fuse_receive_nparked(const struct io_thread *thread, int64_t *oldest_ns)
 {
-	return list_count(&thread->priv->parked);
+	unsigned n = 0;
+
+	*oldest_ns = 0;
+	list_for_each (pos, &thread->priv->parked) {
+		int64_t read_ns = list_entry(pos, struct parked, link)->read_ns;
+
+		n++;
+		if (!*oldest_ns || read_ns < *oldest_ns)
+			*oldest_ns = read_ns;
+	}
+	return n;
 }
 
 unsigned fuse_receive_parked(struct io_thread *thread)

@@ -18,8 +18,8 @@ bool fuse_receive_ready(struct io_thread *thread);
 int fuse_receive(struct io_thread *thread);
 /* Starts parked messages for which there is room now. Returns how many. */
 unsigned fuse_receive_parked(struct io_thread *thread);
-/* How many messages are parked. The thread's own. */
-unsigned fuse_receive_nparked(const struct io_thread *thread);
+/* How many messages are parked, and when the oldest was read; 0: none is. The thread's own. */
+unsigned fuse_receive_nparked(const struct io_thread *thread, int64_t *oldest_ns);
 /* Ends those whose callers are being killed (caller_ends_wait()), or exit while the server is
  * away. */
 void fuse_receive_give_up_parked(struct io_thread *thread);

@@ -5,7 +5,7 @@
 
 #include "common/base/util.h"
 
-enum { LABELS_BYTES = 2048, NS_PER_S = 1000000000 };
+enum { LABELS_BYTES = 20 << 10, NS_PER_S = 1000000000 };
 
 /* A number of a JSON object: its path of members, and what one unit of the metric is there. */
 struct number {
@@ -32,20 +32,22 @@ static void put_sample(
 	fprintf(out, "%s%s{%s} %.16g\n", family, suffix, labels, value);
 }
 
-/* Appends name="value", with what a value must not have in it escaped. */
+/* Appends name="value", with escapes where a value needs them. A label that has no room is left
+ * out. */
 static void add_label(char labels[LABELS_BYTES], const char *name, const char *value)
 {
-	size_t at = strlen(labels);
+	size_t begin = strlen(labels), at = begin, room = LABELS_BYTES - 2;
 
-	at += (size_t)snprintf(labels + at, LABELS_BYTES - at, "%s%s=\"", at ? "," : "", name);
-	for (; *value && at + 4 < LABELS_BYTES; value++) {
+	/* A value needs twice its length at most. */
+	if (at + strlen(name) + 2 * strlen(value) + 4 > room)
+		return;
+	at += (size_t)sprintf(labels + at, "%s%s=\"", at ? "," : "", name);
+	for (; *value; value++) {
 		if (strchr("\\\"\n", *value))
 			labels[at++] = '\\';
-		labels[at++] = *value;
-		if (*value == '\n')
-			labels[at - 1] = 'n';
+		labels[at++] = *value == '\n' ? 'n' : *value;
 	}
-	snprintf(labels + at, LABELS_BYTES - at, "\"");
+	strcpy(labels + at, "\"");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -194,25 +196,17 @@ static void put_mount_number(FILE *out, const struct observed *seen, const struc
 /* By the cause of the wait. */
 static void put_waiting(FILE *out, const struct observed *seen)
 {
-	const json_t *mount, *request;
-	size_t i, k;
+	const json_t *mount;
+	size_t i;
 
 	put_family(out, "rmemfs_mount_waiting_requests", "gauge",
-		"Requests of the kernel that have waited for a second, by what they wait for.");
+		"Requests of the kernel whose callers wait now, by what they wait for.");
 	json_array_foreach(seen->mounts, i, mount)
 	{
-		json_t *causes = json_object();
 		const char *cause;
 		json_t *n;
 
-		json_array_foreach(find(mount, "answer.requests"), k, request)
-		{
-			cause = text_of(request, "waits_for");
-			if (number_of(request, "age_ms") >= 1000)
-				json_object_set_new(causes, cause,
-					json_integer((json_int_t)number_of(causes, cause) + 1));
-		}
-		json_object_foreach(causes, cause, n)
+		json_object_foreach((json_t *)find(mount, "answer.waiting"), cause, n)
 		{
 			char labels[LABELS_BYTES];
 
@@ -221,7 +215,6 @@ static void put_waiting(FILE *out, const struct observed *seen)
 			put_sample(out, "rmemfs_mount_waiting_requests", "", labels,
 				json_number_value(n));
 		}
-		json_decref(causes);
 	}
 }
 
@@ -276,7 +269,7 @@ static void put_latency(FILE *out, const char *labels, const json_t *op, const v
 			json_number_value(json_array_get(pair, 0)) <= bound;
 			i++)
 			below += json_number_value(json_array_get(pair, 1));
-		snprintf(with_bound, sizeof(with_bound), "%s", labels);
+		strcpy(with_bound, labels);
 		snprintf(text, sizeof(text), "%.9g", bound / NS_PER_S);
 		add_label(with_bound, "le", text);
 		put_sample(out, family, "_bucket", with_bound, below);

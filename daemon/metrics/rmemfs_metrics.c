@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
@@ -22,7 +23,7 @@
 
 #define DEFAULT_LISTEN "127.0.0.1:9470"
 
-enum { MOUNT_MS = 1000, SERVER_MS = 2000 };
+enum { MOUNT_MS = 1000, SERVER_MS = 2000, FRESH_MS = 1000 };
 
 struct metrics_options {
 	const char *listen; /* NULL: DEFAULT_LISTEN */
@@ -60,19 +61,33 @@ static json_t *ask_server(const char *socket)
 	return root;
 }
 
-/* Mounts that this user may not ask about are as if they were not there. */
+/* Any user can mount something of our type. So only root's mounts, and this user's own, count. */
+static bool is_wanted(const json_t *list, size_t at)
+{
+	const json_t *mount = json_array_get(list, at);
+	json_int_t uid = json_integer_value(json_object_get(mount, "uid"));
+	json_int_t number = json_integer_value(json_object_get(mount, "connection"));
+
+	if (!json_is_true(json_object_get(mount, "allowed")) ||
+		(uid != 0 && uid != (json_int_t)geteuid()))
+		return false;
+	/* A bind mount has the daemon of the mount before it. */
+	for (size_t i = 0; i < at; i++)
+		if (json_integer_value(json_object_get(json_array_get(list, i), "connection")) ==
+			number)
+			return false;
+	return true;
+}
+
 static json_t *list_mounts(void)
 {
-	json_t *list, *mount;
-	size_t i;
+	json_t *list;
 
 	if (ctl_list_mounts(MOUNT_MS, &list))
 		return json_array();
-	for (i = json_array_size(list); i-- > 0;) {
-		mount = json_array_get(list, i);
-		if (!json_is_true(json_object_get(mount, "allowed")))
+	for (size_t i = json_array_size(list); i-- > 0;)
+		if (!is_wanted(list, i))
 			json_array_remove(list, i);
-	}
 	return list;
 }
 
@@ -93,18 +108,39 @@ static void write_metrics(FILE *out, const struct metrics_options *options)
 	json_decref(server);
 }
 
-static char *make_metrics(void *arg, size_t *len)
+static char *make_text(const struct metrics_options *options, size_t *len)
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, len);
 
 	if (!out)
 		return NULL;
-	write_metrics(out, arg);
+	write_metrics(out, options);
 	if (fclose(out) == 0)
 		return text;
 	free(text);
 	return NULL;
+}
+
+/* Peers may ask at any rate. So a text is used for a second, and the daemons are asked once in that
+ * time. Called by one thread. */
+static char *make_metrics(void *arg, size_t *len)
+{
+	static char *text;
+	static size_t text_len;
+	static int64_t made_ms;
+	char *copy;
+
+	if (!text || now_ms() - made_ms >= FRESH_MS) {
+		free(text);
+		text = make_text(arg, &text_len);
+		made_ms = now_ms();
+	}
+	copy = text ? malloc(text_len + 1) : NULL;
+	if (copy)
+		memcpy(copy, text, text_len + 1);
+	*len = text_len;
+	return copy;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */

@@ -86,12 +86,17 @@ static int listen_unix(struct web *web, const char *path, char *why, size_t whyl
 	mode_t mask;
 	int err;
 
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		snprintf(why, whylen, "unix:%s: longer than %zu bytes", path,
+	if (*path != '/' || strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(why, whylen, "unix:%s: must be a path from /, of %zu bytes at most", path,
 			sizeof(address.sun_path) - 1);
-		return -ENAMETOOLONG;
+		return -EINVAL;
 	}
 	strcpy(address.sun_path, path);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 &&
+		errno == ECONNREFUSED)
+		unlink(path); /* of a program that was killed */
+	close(fd);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	mask = umask(0177);
 	err = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
@@ -102,7 +107,7 @@ static int listen_unix(struct web *web, const char *path, char *why, size_t whyl
 	if (!err)
 		return steal_fd(&fd);
 	snprintf(why, whylen, "unix:%s: %s%s", path, errno_text(err),
-		err == -EADDRINUSE ? ": remove the file, if no program listens there" : "");
+		err == -EADDRINUSE ? ": another program listens there, or it is no socket" : "");
 	return err;
 }
 
@@ -141,13 +146,15 @@ static int listen_tcp(const char *where, char *why, size_t whylen)
 	}
 	err = getaddrinfo(*name ? name : NULL, port, &hints, &list);
 	if (err) {
-		snprintf(why, whylen, "%s: %s", where, gai_strerror(err));
+		snprintf(why, whylen, "%s: %s: name an address of this machine", where,
+			gai_strerror(err));
 		return -EINVAL;
 	}
 	err = listen_at(list);
 	freeaddrinfo(list);
 	if (err < 0)
-		snprintf(why, whylen, "%s: %s", where, errno_text(err));
+		snprintf(why, whylen, "%s: %s: name a free port of an address of this machine",
+			where, errno_text(err));
 	return err;
 }
 

@@ -1,7 +1,8 @@
 /* web.h - answers GET over HTTP with a text that is made for each request (libmicrohttpd).
  *
  * One thread answers, one request at a time. At most WEB_PEERS are connected, and one that is idle
- * for WEB_IDLE_S is closed, so none keeps others away for long.
+ * for WEB_IDLE_S is closed. Peers that send a byte now and then may keep others away: on a machine
+ * with users that are not trusted it has to listen at a Unix socket.
  */
 #ifndef RMEMFS_DAEMON_METRICS_WEB_H
 #define RMEMFS_DAEMON_METRICS_WEB_H

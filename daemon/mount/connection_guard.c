@@ -23,6 +23,12 @@
 /* No other sender uses this signal. */
 enum { DEATH_SIGNAL = SIGUSR1 };
 
+/* A message of the daemon to its child. */
+struct guarded {
+	unsigned connection;
+	struct socket_id socket;
+};
+
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /* Mounts the kernel's files that control connections, for this process alone. */
@@ -123,24 +129,24 @@ static bool has_died(int signals, pid_t daemon)
 }
 
 /* False: the daemon asks no more. */
-static bool obey(int fd, unsigned *connection, int *abort)
+static bool obey(int fd, struct guarded *guarded, int *abort)
 {
 	int err;
 
-	if (recv(fd, connection, sizeof(*connection), 0) != (ssize_t)sizeof(*connection))
+	if (recv(fd, guarded, sizeof(*guarded), 0) != (ssize_t)sizeof(*guarded))
 		return false;
-	*abort = open_abort(*connection);
+	if (*abort < 0)
+		*abort = open_abort(guarded->connection);
 	err = *abort < 0 ? *abort : 0;
 	return send(fd, &err, sizeof(err), MSG_NOSIGNAL) == (ssize_t)sizeof(err);
 }
 
-/* Before the abort: after it the kernel may give the number to another mount. */
-static void remove_socket(unsigned connection)
+static void remove_socket(const struct guarded *guarded)
 {
 	char path[MOUNT_SOCKET_BYTES];
 
-	if (connection && mount_socket_path(geteuid(), connection, path) == 0)
-		unlink(path);
+	if (mount_socket_path(geteuid(), guarded->connection, path) == 0)
+		mount_socket_remove(path, &guarded->socket);
 }
 
 /* While a thread of the daemon is left, the daemon's end of the socket stays open. So only the
@@ -148,7 +154,7 @@ static void remove_socket(unsigned connection)
 _Noreturn static void outlive(int fd, pid_t daemon)
 {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
-	unsigned connection = 0;
+	struct guarded guarded = {0};
 	int abort = -1;
 
 	connection_guard_leave(fd, daemon);
@@ -156,10 +162,10 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 	fds[1].fd = fd;
 	while (fds[0].fd >= 0 && poll(fds, 2, -1) > 0) {
 		if (fds[0].revents && has_died(fds[0].fd, daemon)) {
-			remove_socket(connection);
+			remove_socket(&guarded);
 			break;
 		}
-		if (fds[1].revents && !obey(fd, &connection, &abort))
+		if (fds[1].revents && !obey(fd, &guarded, &abort))
 			break;
 	}
 	if (abort >= 0 && write(abort, "1", 1) < 0)
@@ -214,13 +220,16 @@ int connection_guard_start(struct survivor *s)
 	return s->child < 0 ? s->child : 0;
 }
 
-int connection_guard_watch(struct survivor *s, unsigned connection)
+int connection_guard_watch(struct survivor *s, unsigned connection, const struct socket_id *socket)
 {
+	struct guarded guarded = {.connection = connection};
 	int err;
 
 	if (s->child < 0)
 		return s->child;
-	if (send(s->fd, &connection, sizeof(connection), MSG_NOSIGNAL) < 0)
+	if (socket)
+		guarded.socket = *socket;
+	if (send(s->fd, &guarded, sizeof(guarded), MSG_NOSIGNAL) < 0)
 		return -errno;
 	/* The child may have been killed. */
 	return recv(s->fd, &err, sizeof(err), 0) == (ssize_t)sizeof(err) ? err : -ESRCH;

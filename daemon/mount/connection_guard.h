@@ -39,9 +39,11 @@ struct survivor {
 /* Called before devices are opened, which a fork would break, and before other threads start.
  * -errno: there is no child; the calls below are harmless then. */
 int connection_guard_start(struct survivor *s);
-/* There is a connection; its number is the minor number of the mount's device. -errno: it can't be
- * aborted. */
-int connection_guard_watch(struct survivor *s, unsigned connection);
+/* There is a connection; its number is the minor number of the mount's device. socket: of the
+ * daemon, to be removed when it is killed; NULL: there is none yet. A second call tells the socket.
+ * -errno: the connection can't be aborted. */
+struct socket_id; /* common/base/mount_socket.h */
+int connection_guard_watch(struct survivor *s, unsigned connection, const struct socket_id *socket);
 /* The connection has ended, or there was none. Waits for the child. */
 void connection_guard_stop(struct survivor *s);
 

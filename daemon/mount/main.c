@@ -155,7 +155,7 @@ static void main_watch(struct daemon *d)
 	int err = mountpoint_connection(d->fs_options.session.mountpoint, &d->connection);
 
 	if (!err)
-		err = connection_guard_watch(&d->survivor, d->connection);
+		err = connection_guard_watch(&d->survivor, d->connection, NULL);
 	if (err)
 		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
 			 "connection cannot be aborted: %s",
@@ -198,6 +198,8 @@ static void main_can_be_asked(struct daemon *d, const struct options *options)
 
 	if (d->connection)
 		d->control = control_start(&facts);
+	if (d->control)
+		connection_guard_watch(&d->survivor, d->connection, control_socket_id(d->control));
 }
 
 /* The threads start last, so a program that gets an answer finds the mount as it will stay. */
@@ -211,6 +213,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	struct fs_features features;
 	int err;
 
+	mountpoint_drop_dead(d->fs_options.session.mountpoint);
 	err = fuse_port_mount(options->source_text, d->fs_options.session.mountpoint,
 		options->mount_options, &d->port, d->why, sizeof(d->why));
 	if (err)
@@ -290,6 +293,7 @@ static void wait_for_name(struct daemon *d)
 	service_status("connecting: %s", d->why);
 	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
 	poll(NULL, 0, RESOLVE_AGAIN_MS);
+	service_tick(now_ms(), true);
 	sigprocmask(SIG_BLOCK, &d->signals, NULL);
 }
 
@@ -391,7 +395,8 @@ static void read_signal(struct daemon *d)
 	unmount(d);
 }
 
-/* Unless the mount ends for another reason. */
+/* Unless the mount ends for another reason. The mount stays, without a daemon, until the next one
+ * takes its place: programs get ENOTCONN, and write nothing into the directory below it. */
 static void leave_if_lost(struct daemon *d)
 {
 	int64_t since_ms;
@@ -400,7 +405,9 @@ static void leave_if_lost(struct daemon *d)
 		fs_health(d->fs, &since_ms) != SESSION_LOST)
 		return;
 	d->lost = true;
-	unmount(d);
+	tell_stopping(d);
+	fuse_port_leave(d->port);
+	io_threads_stop(d->threads);
 }
 
 static void wait_for_end(struct daemon *d)
@@ -440,6 +447,7 @@ static void main_finish(struct daemon *d)
 	io_threads_detach(d->threads);
 	fs_close(d->fs);
 	io_threads_delete(d->threads);
+	control_delete(d->control);
 	fuse_port_delete(d->port);
 	connection_guard_stop(&d->survivor);
 	close(d->signal_fd);
@@ -495,10 +503,9 @@ static int enter_namespace(struct daemon *d, const struct options *options)
 
 static int find_place(struct daemon *d, const struct options *options)
 {
-	if (!options->fake)
-		mountpoint_drop_dead(options->mountpoint_text);
-	return mountpoint_resolve(options->mountpoint_text, d->fs_options.session.mountpoint,
-		sizeof(d->fs_options.session.mountpoint), d->why, sizeof(d->why));
+	return mountpoint_resolve(options->mountpoint_text, !options->fake,
+		d->fs_options.session.mountpoint, sizeof(d->fs_options.session.mountpoint), d->why,
+		sizeof(d->why));
 }
 
 static int remount(struct daemon *d, const struct options *options)

@@ -91,15 +91,16 @@ static int check_directory(const char *path, char *why, size_t whylen)
 	return -error;
 }
 
-int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, size_t whylen)
+int mountpoint_resolve(
+	const char *path, bool replace, char *out, size_t outlen, char *why, size_t whylen)
 {
 	autofree char *absolute = NULL;
 	autofree char *line = NULL;
 	struct mount mount;
-	int err;
+	int err = check_directory(path, why, whylen);
+	bool dead = err == -ENOTCONN && replace && geteuid() == 0, ours;
 
-	err = check_directory(path, why, whylen);
-	if (err)
+	if (err && !dead)
 		return err;
 	absolute = realpath(path, NULL);
 	if (!absolute || strlen(absolute) >= outlen) {
@@ -107,7 +108,11 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
 		snprintf(why, whylen, "mount point %s: %s", path, errno_text(err));
 		return err;
 	}
-	if (find_mount(absolute, &mount, &line) && mountpoint_is_ours(&mount)) {
+	ours = find_mount(absolute, &mount, &line) && mountpoint_is_ours(&mount);
+	/* mountpoint_drop_dead() can take away one of ours alone. */
+	if (dead && !ours)
+		return err;
+	if (!dead && ours) {
 		snprintf(why, whylen,
 			"mount point %s: %s is mounted there already: umount it first, or choose "
 			"another directory",

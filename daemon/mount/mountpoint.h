@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The absolute path of a directory on which no rmemfs is mounted. -ENOENT, -ENOTDIR, -EBUSY. */
-int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, size_t whylen);
+/* The absolute path of a directory on which no rmemfs is mounted. replace: for root, one without
+ * its daemon may be there, for mountpoint_drop_dead(). -ENOENT, -ENOTDIR, -EBUSY, -ENOTCONN. */
+int mountpoint_resolve(
+	const char *path, bool replace, char *out, size_t outlen, char *why, size_t whylen);
 
-/* Removes a mount of ours whose daemon has died: it would be in the way of the next one. Needs
- * root's privilege. Without it, or without such a mount, nothing happens. */
+/* Removes a mount of ours whose daemon has died: it would be in the way of the next one. Until then
+ * it keeps programs from writing into the directory below. Needs root's privilege. Without it, or
+ * without such a mount, nothing happens. */
 void mountpoint_drop_dead(const char *path);
 
 /* Sets these flags of mount(2) at the mount at path and clears others. Those in kept (MS_NOSUID,

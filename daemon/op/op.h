@@ -64,6 +64,7 @@ enum op_wait {
 	OP_AT_LEASE,
 	OP_AT_RENEWAL,
 	OP_AT_APPEND,
+	OP_WAITS,
 };
 
 enum { OP_CHILDREN_MAX = 2 };

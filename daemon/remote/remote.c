@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/remote/remote_private.h"
 
@@ -203,6 +204,7 @@ static int connect_turn(struct io_thread *thread)
 	for (int i = 0; i < n; i++)
 		remote_event(thread, &events[i]);
 	remote_tick(thread, now_ms());
+	service_tick(now_ms(), true);
 	return n < 0 ? n : 0;
 }
 

@@ -2,10 +2,12 @@
  *
  * A request counts once, when its answer goes to the kernel: its time lasts from the turn of the
  * loop that read it. A WRITE that is acknowledged early counts then. Requests that get no answer
- * (FORGET) do not count.
+ * (FORGET) do not count, nor do messages that are refused before they have become requests, and
+ * callers that wait for locks: their requests have ended meanwhile.
  *
- *     latency   [0] below 1 µs, [1] to 1.25 µs ... : four buckets for each doubling, to 64 s; the
- *               last one has all that took longer. A quantile is exact within an eighth.
+ *     latency   [0] below 1 µs, [1] to 1.25 µs ... : four buckets for each doubling, to 68 s; the
+ *               last one has all that took longer. A quantile is the bound of its bucket,
+ *               at most a quarter too long.
  *
  * The kernel answers what it has in its own caches: that does not come here, and is not counted.
  *

@@ -360,7 +360,8 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	log_init("null_own", LOG_LEVEL_WARNING);
 	null_files_init();
-	if (mountpoint_resolve(argv[1], mountpoint, sizeof(mountpoint), why, sizeof(why)) != 0 ||
+	if (mountpoint_resolve(argv[1], false, mountpoint, sizeof(mountpoint), why, sizeof(why)) !=
+			0 ||
 		run(mountpoint, why, sizeof(why)) != 0) {
 		log_complaint("null_own", why);
 		return 1;

@@ -23,6 +23,7 @@ teardown() {
 
 # bad ARGUMENT...: runs badpeer in the background as $bad_pid; its output is in $dir/bad.log.
 bad() {
+	: >"$dir/bad.log" # words of the one before are not to be taken for it
 	badpeer "$@" >"$dir/bad.log" 2>&1 3>&- &
 	bad_pid=$!
 	echo $bad_pid >"$dir/bad.pid"

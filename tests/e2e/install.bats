@@ -215,7 +215,7 @@ installed() {
 	# shellcheck disable=SC2016 # the inner shell's
 	installed '
 		mount -t tmpfs -o mode=1777 none /dev/shm
-		systemd-sysusers rmemfs.conf
+		systemd-sysusers rmemfs.conf rmemfs-mounts.conf
 		systemd-tmpfiles --create rmemfs.conf
 		[ "$(stat -c "%a %U %G" /dev/shm/rmemfs)" = "700 rmemfs rmemfs" ]
 		user="setpriv --reuid=65534 --regid=65534 --clear-groups"

@@ -95,6 +95,24 @@ well_formed() {
 	[[ $output == *"option '--details': tells where mounts are: name the address or a unix:/PATH by --listen" ]]
 }
 
+@test "a place as long as there can be, a bind mount of it, and other users' mounts" {
+	local long=$dir part
+	start_server
+	part=$(printf '\\%.0s' {1..200})
+	until [ ${#long} -gt 3600 ]; do long+=/$part; done
+	mkdir -p "$long" "$dir/bound"
+	mnt=$long mount_rmem
+	mount --bind "$long" "$dir/bound"
+	scrape --details >"$dir/metrics"
+	well_formed "$dir/metrics"
+	[ "$(grep -c '^rmemfs_mount_up{.*} 1$' "$dir/metrics")" -ge 1 ]
+	[ "$(cut -d ' ' -f 1 "$dir/metrics" | grep -v '^#' | sort | uniq -d | wc -l)" -eq 0 ]
+	umount "$dir/bound"
+	umount "$long"
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+}
+
 @test "a daemon that stands still and a server that is gone are down, and the rest is told" {
 	start_server
 	mount_rmem
@@ -132,7 +150,7 @@ listens() {
 	[ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$http/other")" = 404 ]
 	[ "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "http://127.0.0.1:$http/metrics")" = 405 ]
 	run -1 rmemfs-metrics --listen "127.0.0.1:$http"
-	[[ $output == *"127.0.0.1:$http: Address already in use"* ]]
+	[[ $output == *"127.0.0.1:$http: Address already in use: name a free port of an address of this machine" ]]
 	kill -TERM "$metrics_pid"
 	exit_status "$metrics_pid" 10
 	rmemfs-metrics --listen "unix:$dir/web" --server "$socket" 2>"$dir/unix.log" 3>&- &
@@ -144,6 +162,8 @@ listens() {
 	kill -TERM "$metrics_pid"
 	exit_status "$metrics_pid" 10
 	[ ! -e "$dir/web" ]
+	run -1 rmemfs-metrics --listen unix:web
+	[[ $output == *"unix:web: must be a path from /, of 107 bytes at most" ]]
 	run -1 rmemfs-metrics --listen nowhere
 	[[ $output == *"nowhere: must be HOST:PORT, [ADDRESS]:PORT or unix:/PATH" ]]
 	run -1 rmemfs-metrics --once too

@@ -257,6 +257,10 @@ refused() {
 	refused 1 11 "${server[@]}"
 }
 
+is_mounted_anew() {
+	[ "$(grep -c ' is mounted on ' "$dir/daemon.log")" -eq 2 ]
+}
+
 @test "exit_when_lost: a mount whose server has lost its memory ends with 75, and says why once" {
 	local pid status=0
 	start_server
@@ -270,12 +274,19 @@ refused() {
 	daemon_pid=
 	exit_status "$pid" 20 5<&- || status=$?
 	[ $status -eq 75 ]
-	run ! mountpoint -q "$mnt"
+	# The mount keeps programs out of the directory below, until the next one takes its place.
+	run touch "$mnt/leaked"
+	[[ $output == *"Transport endpoint is not connected" ]]
 	[ "$(grep -c ' session lost: .*; the mount ends, as exit_when_lost says$' "$dir/daemon.log")" -eq 1 ]
 	run ! grep ' error: ' <(grep -v ' session lost: ' "$dir/daemon.log")
 	run cat <&5
 	[[ $output == *"Transport endpoint is not connected" ]]
 	exec 5<&-
+	mount_rmem
+	until_true 20 is_mounted_anew
+	[ -z "$(ls "$mnt")" ]
+	umount_rmem
+	[ -z "$(ls "$mnt")" ]
 }
 
 @test "SIGTERM unmounts soon though the server is dead" {

@@ -71,18 +71,83 @@ entry() {
 	[[ $output =~ "write "+10" "+0" "+40KiB ]]
 }
 
-@test "the place may be given by a link or a relative path, and a server's socket still is a server" {
+@test "a mount is found by a link, a relative path and what is below, and servers are servers" {
 	start_server
 	mount_rmem
+	mkdir "$mnt/sub"
 	ln -s mnt "$dir/link"
+	ln -s link "$dir/further"
 	cd "$dir"
-	for place in mnt ./mnt link "$dir/link" "$dir/../${dir##*/}/mnt" mnt/; do
+	for place in mnt ./mnt link further "$dir/link" "$dir/../${dir##*/}/mnt" mnt/ mnt/. mnt/sub link/sub/none; do
 		[ "$(rmemfsctl status "$place" --json | jq -r .mountpoint)" = "$mnt" ] || die "$place"
 	done
+	cd mnt/sub
+	for place in . ../sub ./none; do
+		[ "$(rmemfsctl status "$place" --json | jq -r .mountpoint)" = "$mnt" ] || die "$place"
+	done
+	run -1 rmemfsctl status no-such-host.invalid
+	[[ $output == *"no-such-host.invalid: no such host"* ]]
+	cd "$dir"
 	rmemfsctl status "$socket" --json | jq -e .exports
 	mkdir other
-	run -1 rmemfsctl log other info
-	[[ $output == *"no rmemfs is mounted there: see 'rmemfsctl mounts'" ]]
+	for command in "status ./other" "log other info"; do
+		# shellcheck disable=SC2086 # words
+		run -1 rmemfsctl $command
+		[[ $output == *"no rmemfs is mounted there: see 'rmemfsctl mounts'" ]]
+	done
+}
+
+# Also by a path that leads through it.
+@test "nothing touches a mount whose server is silent" {
+	start_server
+	mount_rmem -o peer_timeout=60
+	ln -s mnt/deep/er "$dir/link"
+	suspend "$server_pid"
+	cd "$mnt"
+	for place in . sub/none "$dir/link" "$dir/link/more"; do
+		[ "$(timeout 5 rmemfsctl status "$place" --json | jq -r .mountpoint)" = "$mnt" ] || die "$place"
+	done
+	run -1 timeout 5 rmemfsctl status no-such-host.invalid
+	cd "$dir"
+	kill -CONT "$server_pid"
+}
+
+# Acknowledged WRITEs come before it, more than are listed.
+@test "a caller that waits is found behind writes that were acknowledged" {
+	start_server
+	mount_rmem -o cache=none,ack=local,buffers=64,io_threads=1,peer_timeout=60
+	touch "$mnt/file"
+	suspend "$server_pid"
+	local callers=()
+	for n in {0..49}; do
+		dd if=/dev/zero of="$mnt/file" bs=4096 count=1 seek="$n" conv=notrunc oflag=direct status=none 2>/dev/null &
+		callers+=($!)
+	done
+	mkdir "$mnt/made" &
+	callers+=($!)
+	until_true 20 of_mount '.waiting.server >= 1'
+	of_mount '.oldest_request_ms > 0'
+	of_mount '.requests | map(select(.operation == "lookup")) | length == 1'
+	kill -CONT "$server_pid"
+	wait "${callers[@]}"
+	[ -d "$mnt/made" ]
+}
+
+# The kernel gives its number to the next mount at once, while this daemon is about to end.
+@test "a daemon that ends does not take the next mount's socket along" {
+	local first number
+	start_server
+	mount_rmem -o share
+	random_file "$mnt/file" 4
+	first=$daemon_pid number=$(control_socket)
+	suspend "$server_pid"
+	umount "$mnt"
+	kill -CONT "$server_pid"
+	mount_rmem -o share
+	exit_status "$first" 20
+	[ "$(control_socket)" = "$number" ] || echo "# the kernel gave another number"
+	[ -S "$(control_socket)" ]
+	state_is connected
 }
 
 @test "a server that is silent: the answer comes at once, and names what waits and for how long" {
@@ -130,25 +195,28 @@ entry() {
 	start_server
 	mount_rmem
 	control=$(control_socket)
+	# The guard knows of the socket before this is logged.
+	until_true 10 grep -q ' is mounted on ' "$dir/daemon.log"
 	[ -S "$control" ]
 	kill -KILL "$daemon_pid"
 	wait "$daemon_pid" || true
 	daemon_pid=''
 	until_true 10 test ! -e "$control"
 	run -1 rmemfsctl mounts
-	[[ $output == *"its daemon does not listen at $control: it has ended (umount -l $mnt)"* ]]
+	[[ $output == *"its daemon does not listen at $control. If the daemon has ended (ps -C rmemfs), umount -l $mnt."* ]]
 	umount -l "$mnt"
 }
 
 @test "the socket goes with the mount, and belongs to its user" {
 	start_server
 	mount_rmem
-	control=$(control_socket)
+	control=$(control_socket) id=$(stat -c %i "$control")
 	[ "$(stat -c '%a %U' "$control")" = "600 root" ]
 	run -1 "${nobody[@]}" "$bin/rmemfsctl" status "$mnt"
 	[[ $output == *"its daemon's socket $control is for root and the group rmemfs-monitor"* ]]
 	umount_rmem
-	[ ! -e "$control" ]
+	# A mount of another test may have the number by now.
+	[ "$(stat -c %i "$control" 2>/dev/null)" != "$id" ]
 }
 
 # As tmpfiles.d makes the folder: in a mount namespace of its own.

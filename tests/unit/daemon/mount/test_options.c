@@ -709,14 +709,15 @@ static void mountpoint_resolve__refusals(void **state)
 {
 	char out[4096], tiny[4];
 
-	assert_int_equal(mountpoint_resolve("/nonexistent/dir", out, sizeof(out), why, sizeof(why)),
+	assert_int_equal(
+		mountpoint_resolve("/nonexistent/dir", false, out, sizeof(out), why, sizeof(why)),
 		-ENOENT);
 	assert_string_equal(why, "mount point /nonexistent/dir: no such directory: make it first");
-	assert_int_equal(
-		mountpoint_resolve("/dev/null", out, sizeof(out), why, sizeof(why)), -ENOTDIR);
+	assert_int_equal(mountpoint_resolve("/dev/null", false, out, sizeof(out), why, sizeof(why)),
+		-ENOTDIR);
 	assert_string_equal(why, "mount point /dev/null: not a directory: name a directory");
-	assert_int_equal(
-		mountpoint_resolve("/usr", tiny, sizeof(tiny), why, sizeof(why)), -ENAMETOOLONG);
+	assert_int_equal(mountpoint_resolve("/usr", false, tiny, sizeof(tiny), why, sizeof(why)),
+		-ENAMETOOLONG);
 }
 
 static void mountpoint_resolve__absolute(void **state)
@@ -724,7 +725,7 @@ static void mountpoint_resolve__absolute(void **state)
 	char out[4096];
 
 	assert_int_equal(
-		mountpoint_resolve("/usr/../usr/.", out, sizeof(out), why, sizeof(why)), 0);
+		mountpoint_resolve("/usr/../usr/.", false, out, sizeof(out), why, sizeof(why)), 0);
 	assert_string_equal(out, "/usr");
 }
 
