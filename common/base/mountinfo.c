@@ -112,3 +112,29 @@ char *mountinfo_copy(const struct mount *mount, struct mount *copy)
 	copy->source = memcpy(text + dir + type, mount->source, source);
 	return text;
 }
+
+struct wanted {
+	const char *dir;
+	struct mount *mount;
+	char *text;
+};
+
+/* The last one listed is the topmost. */
+static bool take_if_wanted(const struct mount *mount, void *arg)
+{
+	struct wanted *w = arg;
+
+	if (strcmp(mount->dir, w->dir) != 0)
+		return true;
+	free(w->text);
+	w->text = mountinfo_copy(mount, w->mount);
+	return true;
+}
+
+char *mountinfo_find(const char *dir, struct mount *mount)
+{
+	struct wanted w = {dir, mount, NULL};
+
+	mountinfo_each("/proc/self/mountinfo", take_if_wanted, &w);
+	return w.text;
+}

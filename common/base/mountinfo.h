@@ -24,6 +24,10 @@ struct mount {
  * until fn returns. 0 or -errno of opening the file. */
 int mountinfo_each(const char *file, bool (*fn)(const struct mount *mount, void *arg), void *arg);
 
+/* The topmost mount at dir in this process's namespace. Its strings lie in the result, which the
+ * caller frees. NULL: nothing is mounted there, or the list can't be read. */
+char *mountinfo_find(const char *dir, struct mount *mount);
+
 /* A copy, whose strings lie in the result: the caller frees it. NULL: no memory. */
 char *mountinfo_copy(const struct mount *mount, struct mount *copy);
 

@@ -207,7 +207,7 @@ static json_t *describe_session(const struct session *s, const struct session_vi
 	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b}", "id", json_u64(view->id), "lease_ms",
 		json_u64(session_lease_ms(s)), "losses", json_u64(view->nlosses), "last_loss",
 		*view->why ? json_text(view->why) : json_null(), "read_only", view->read_only,
-		"squashed", !view->unsquashed);
+		"squashed", view->squashed);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

@@ -17,6 +17,20 @@ json_t *ctl_json_read(const char *text)
 	return NULL;
 }
 
+const char *ctl_json_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+uint64_t ctl_json_number(const json_t *object, const char *key)
+{
+	json_int_t value = json_integer_value(json_object_get(object, key));
+
+	return value > 0 ? (uint64_t)value : 0;
+}
+
 static void clean_string(json_t *string)
 {
 	autofree char *text = strdup(json_string_value(string));

@@ -21,32 +21,14 @@ enum { ANSWER_BYTES_MAX = 16 << 20 };
 
 enum { LINKS_MAX = 40 };
 
-struct wanted {
-	const char *dir;
-	struct mount *mount;
-	char *text;
-};
-
-/* The last one listed is the topmost. */
-static bool take_if_wanted(const struct mount *mount, void *arg)
-{
-	struct wanted *w = arg;
-
-	if (strcmp(mount->dir, w->dir) != 0)
-		return true;
-	free(w->text);
-	w->text = mountinfo_copy(mount, w->mount);
-	return true;
-}
-
+/* Of ours. */
 static char *find(const char *dir, struct mount *mount)
 {
-	struct wanted w = {dir, mount, NULL};
+	char *text = mountinfo_find(dir, mount);
 
-	mountinfo_each("/proc/self/mountinfo", take_if_wanted, &w);
-	if (w.text && strcmp(mount->type, MOUNT_TYPE_OURS) == 0)
-		return w.text;
-	free(w.text);
+	if (text && strcmp(mount->type, MOUNT_TYPE_OURS) == 0)
+		return text;
+	free(text);
 	return NULL;
 }
 

@@ -9,31 +9,20 @@
 
 #include "common/base/clock.h"
 #include "common/conf/conf.h"
+#include "daemon/ctl/json.h"
 
 enum { SIZE_CHARS = 32 };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static uint64_t number_of(const json_t *object, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(object, key));
-}
-
 static const char *size_of(const json_t *object, const char *key, char buf[SIZE_CHARS])
 {
-	size_format(number_of(object, key), buf, SIZE_CHARS);
+	size_format(ctl_json_number(object, key), buf, SIZE_CHARS);
 	return buf;
 }
 
 /* A server that does not tell has stores of the wide kind only. */
 static void print_offsets(const json_t *store)
 {
-	uint64_t bits = number_of(store, "directory_offset_bits");
+	uint64_t bits = ctl_json_number(store, "directory_offset_bits");
 
 	if (bits)
 		printf("directory offsets of %" PRIu64 " bits%s\n", bits,
@@ -49,13 +38,13 @@ static void print_server(const json_t *root)
 	size_t i;
 
 	printf("rmemfs-server %s, pid %" PRIu64 ", up %" PRIu64 " s, incarnation %s\n",
-		text_of(root, "version"), number_of(root, "pid"),
-		number_of(root, "uptime_ms") / 1000, text_of(root, "incarnation"));
-	printf("memory in %s, store %s, metadata %s of %s\n", text_of(root, "memory_dir"),
-		text_of(root, "store_id"), size_of(store, "used", used),
+		ctl_json_text(root, "version"), ctl_json_number(root, "pid"),
+		ctl_json_number(root, "uptime_ms") / 1000, ctl_json_text(root, "incarnation"));
+	printf("memory in %s, store %s, metadata %s of %s\n", ctl_json_text(root, "memory_dir"),
+		ctl_json_text(root, "store_id"), size_of(store, "used", used),
 		size_of(store, "bytes", bytes));
 	print_offsets(store);
-	printf("lease_time %" PRIu64 " s\n", number_of(root, "lease_ms") / 1000);
+	printf("lease_time %" PRIu64 " s\n", ctl_json_number(root, "lease_ms") / 1000);
 	json_array_foreach(json_object_get(root, "listen"), i, address)
 		printf("listening on %s\n", json_string_value(address));
 }
@@ -64,12 +53,13 @@ static void print_server(const json_t *root)
 static const char *count_of(
 	const json_t *object, const char *key, const char *limit, char buf[SIZE_CHARS])
 {
-	uint64_t max = number_of(object, limit);
+	uint64_t max = ctl_json_number(object, limit);
 
 	if (max)
-		snprintf(buf, SIZE_CHARS, "%" PRIu64 "/%" PRIu64, number_of(object, key), max);
+		snprintf(
+			buf, SIZE_CHARS, "%" PRIu64 "/%" PRIu64, ctl_json_number(object, key), max);
 	else
-		snprintf(buf, SIZE_CHARS, "%" PRIu64, number_of(object, key));
+		snprintf(buf, SIZE_CHARS, "%" PRIu64, ctl_json_number(object, key));
 	return buf;
 }
 
@@ -78,21 +68,21 @@ static void print_snapshots(const json_t *export)
 {
 	const json_t *now = json_object_get(export, "snapshot");
 	const json_t *last = json_object_get(export, "last_snapshot");
-	const char *name = text_of(export, "name"), *state = text_of(now, "state");
-	int64_t at = (int64_t)number_of(last, "completed");
+	const char *name = ctl_json_text(export, "name"), *state = ctl_json_text(now, "state");
+	int64_t at = (int64_t)ctl_json_number(last, "completed");
 	char done[SIZE_CHARS], total[SIZE_CHARS], text[CLOCK_TEXT_BYTES];
 
 	if (strcmp(state, "freezing") == 0)
 		printf("snapshot of %s: waiting for its client, to %s\n", name,
-			text_of(now, "dir"));
+			ctl_json_text(now, "dir"));
 	else if (strcmp(state, "copying") == 0)
 		printf("snapshot of %s: %s of %s to %s\n", name, size_of(now, "done", done),
-			size_of(now, "total", total), text_of(now, "dir"));
+			size_of(now, "total", total), ctl_json_text(now, "dir"));
 	else if (strcmp(state, "failed") == 0)
-		printf("snapshot of %s: failed, to %s\n", name, text_of(now, "dir"));
+		printf("snapshot of %s: failed, to %s\n", name, ctl_json_text(now, "dir"));
 	if (at)
 		printf("snapshot of %s: completed %s in %s\n", name, clock_format(at, -1, text),
-			text_of(last, "dir"));
+			ctl_json_text(last, "dir"));
 }
 
 static bool shares(const json_t *session)
@@ -108,52 +98,53 @@ static unsigned count_sharers(const json_t *root, const char *export)
 	size_t i;
 
 	json_array_foreach(json_object_get(root, "sessions"), i, session) n +=
-		shares(session) && (!export || !strcmp(text_of(session, "export"), export));
+		shares(session) && (!export || !strcmp(ctl_json_text(session, "export"), export));
 	return n;
 }
 
 static void print_sharing(const json_t *root, const json_t *export)
 {
 	const json_t *n = json_object_get(export, "leases");
-	unsigned mounts = count_sharers(root, text_of(export, "name"));
+	unsigned mounts = count_sharers(root, ctl_json_text(export, "name"));
 
 	if (n && mounts)
 		printf("%s is shared by %u mount%s: leases %" PRIu64 " layout, %" PRIu64
 		       " shared, %" PRIu64 " exclusive; locks %" PRIu64 "; waiting: %" PRIu64
 		       " for leases, %" PRIu64 " for locks\n",
-			text_of(export, "name"), mounts, mounts == 1 ? "" : "s",
-			number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
-			number_of(n, "locks"), number_of(n, "waiting"), number_of(n, "lock_waits"));
+			ctl_json_text(export, "name"), mounts, mounts == 1 ? "" : "s",
+			ctl_json_number(n, "layouts"), ctl_json_number(n, "shared"),
+			ctl_json_number(n, "exclusive"), ctl_json_number(n, "locks"),
+			ctl_json_number(n, "waiting"), ctl_json_number(n, "lock_waits"));
 }
 
 static void print_loss(const json_t *export)
 {
-	uint64_t lost = number_of(export, "lost_regions");
+	uint64_t lost = ctl_json_number(export, "lost_regions");
 
 	if (lost)
 		printf("%s has lost memory: %" PRIu64 " of %" PRIu64
 		       " regions; the server's log names them\n",
-			text_of(export, "name"), lost, number_of(export, "regions"));
+			ctl_json_text(export, "name"), lost, ctl_json_number(export, "regions"));
 }
 
 /* An export without a share of its own has all that the server has. */
 static void print_share(const json_t *root, const json_t *export)
 {
 	const json_t *share = json_object_get(export, "metadata");
-	uint64_t all = number_of(json_object_get(root, "store"), "bytes");
+	uint64_t all = ctl_json_number(json_object_get(root, "store"), "bytes");
 	char used[SIZE_CHARS], bytes[SIZE_CHARS];
 
-	if (share && number_of(share, "bytes") < all)
-		printf("%s has %s of %s of metadata\n", text_of(export, "name"),
+	if (share && ctl_json_number(share, "bytes") < all)
+		printf("%s has %s of %s of metadata\n", ctl_json_text(export, "name"),
 			size_of(share, "used", used), size_of(share, "bytes", bytes));
 }
 
 static void print_protection(const json_t *export)
 {
-	const char *wanted = text_of(export, "protection");
+	const char *wanted = ctl_json_text(export, "protection");
 
 	if (*wanted && strcmp(wanted, "best") != 0)
-		printf("protection of %s: %s\n", text_of(export, "name"), wanted);
+		printf("protection of %s: %s\n", ctl_json_text(export, "name"), wanted);
 }
 
 static void print_exports(const json_t *root)
@@ -168,12 +159,12 @@ static void print_exports(const json_t *root)
 		char size[SIZE_CHARS], used[SIZE_CHARS], unused[SIZE_CHARS], granted[SIZE_CHARS],
 			dirty[SIZE_CHARS], files[SIZE_CHARS];
 
-		printf("%-20s %10s %10s %10s %10s %10s %8s %7" PRIu64 "\n", text_of(export, "name"),
-			size_of(export, "bytes", size), size_of(export, "used", used),
-			size_of(export, "free", unused), size_of(export, "granted", granted),
-			size_of(export, "dirty", dirty),
+		printf("%-20s %10s %10s %10s %10s %10s %8s %7" PRIu64 "\n",
+			ctl_json_text(export, "name"), size_of(export, "bytes", size),
+			size_of(export, "used", used), size_of(export, "free", unused),
+			size_of(export, "granted", granted), size_of(export, "dirty", dirty),
 			count_of(export, "files", "max_inodes", files),
-			number_of(export, "regions"));
+			ctl_json_number(export, "regions"));
 	}
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_loss(export);
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_share(root, export);
@@ -188,9 +179,9 @@ static void print_counters(const char *indent, const json_t *n)
 
 	printf("%sREADs %" PRIu64 " (%s), WRITEs %" PRIu64 " (%s), RPCs %" PRIu64
 	       ", data bytes in RPCs %" PRIu64 "\n",
-		indent, number_of(n, "reads"), size_of(n, "read_bytes", in), number_of(n, "writes"),
-		size_of(n, "write_bytes", out), number_of(n, "rpcs"),
-		number_of(n, "rpc_data_bytes"));
+		indent, ctl_json_number(n, "reads"), size_of(n, "read_bytes", in),
+		ctl_json_number(n, "writes"), size_of(n, "write_bytes", out),
+		ctl_json_number(n, "rpcs"), ctl_json_number(n, "rpc_data_bytes"));
 }
 
 static void print_holder(const json_t *session)
@@ -199,8 +190,9 @@ static void print_holder(const json_t *session)
 
 	printf("  leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
 	       " exclusive; locks %" PRIu64 ", recalls %" PRIu64 "\n",
-		number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
-		number_of(n, "locks"), number_of(session, "recalls"));
+		ctl_json_number(n, "layouts"), ctl_json_number(n, "shared"),
+		ctl_json_number(n, "exclusive"), ctl_json_number(n, "locks"),
+		ctl_json_number(session, "recalls"));
 }
 
 /* A session that is to end is in the way of others as long as these processes can reach its memory.
@@ -225,7 +217,7 @@ static bool has_processes(const json_t *holder)
 
 static double seconds_of(const json_t *object, const char *key)
 {
-	return (double)number_of(object, key) / 1000;
+	return (double)ctl_json_number(object, key) / 1000;
 }
 
 /* Clients give a sign of life once a second, or more often. */
@@ -233,28 +225,29 @@ enum { SILENT_MS = 2000 };
 
 static void print_silence(const json_t *session)
 {
-	if (number_of(session, "silent_ms") >= SILENT_MS)
+	if (ctl_json_number(session, "silent_ms") >= SILENT_MS)
 		printf(", silent for %.1f s", seconds_of(session, "silent_ms"));
 }
 
 static void print_channel(const json_t *channel)
 {
-	const char *key = text_of(channel, "key");
+	const char *key = ctl_json_text(channel, "key");
 
-	printf("  channel %" PRIu64 ": %s, %s%s%s%s, protection: %s\n", number_of(channel, "index"),
-		text_of(channel, "peer"), *key ? "key " : "", key, *key ? ", " : "",
-		text_of(channel, "state"), text_of(channel, "protection"));
+	printf("  channel %" PRIu64 ": %s, %s%s%s%s, protection: %s\n",
+		ctl_json_number(channel, "index"), ctl_json_text(channel, "peer"),
+		*key ? "key " : "", key, *key ? ", " : "", ctl_json_text(channel, "state"),
+		ctl_json_text(channel, "protection"));
 }
 
 /* A server that does not tell squashes nobody. */
 static void print_squash(const json_t *session)
 {
 	const json_t *squash = json_object_get(session, "squash");
-	bool all = strcmp(text_of(squash, "kind"), "all") == 0;
+	bool all = strcmp(ctl_json_text(squash, "kind"), "all") == 0;
 
-	if (all || strcmp(text_of(squash, "kind"), "root") == 0)
+	if (all || strcmp(ctl_json_text(squash, "kind"), "root") == 0)
 		printf(", %s as %" PRIu64 ":%" PRIu64, all ? "all users count" : "root counts",
-			number_of(squash, "anonuid"), number_of(squash, "anongid"));
+			ctl_json_number(squash, "anonuid"), ctl_json_number(squash, "anongid"));
 }
 
 static void print_session(const json_t *session)
@@ -262,9 +255,9 @@ static void print_session(const json_t *session)
 	const json_t *channel;
 	size_t i;
 
-	printf("\nSESSION %" PRIu64 " of %s: %s at export %s, %s", number_of(session, "id"),
-		text_of(session, "holder"), text_of(session, "client"), text_of(session, "export"),
-		text_of(session, "state"));
+	printf("\nSESSION %" PRIu64 " of %s: %s at export %s, %s", ctl_json_number(session, "id"),
+		ctl_json_text(session, "holder"), ctl_json_text(session, "client"),
+		ctl_json_text(session, "export"), ctl_json_text(session, "state"));
 	print_silence(session);
 	printf("%s%s%s", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
@@ -290,7 +283,7 @@ enum { OWNER_CHARS = 64 };
 static const char *print_owner_of(const json_t *quota, char buf[OWNER_CHARS])
 {
 	bool is_user = json_object_get(quota, "user");
-	uint32_t id = (uint32_t)number_of(quota, is_user ? "user" : "group");
+	uint32_t id = (uint32_t)ctl_json_number(quota, is_user ? "user" : "group");
 	const struct passwd *user = is_user ? getpwuid(id) : NULL;
 	const struct group *group = is_user ? NULL : getgrgid(id);
 	const char *name = user ? user->pw_name : group ? group->gr_name : NULL;
@@ -307,13 +300,13 @@ static const char *print_owner_of(const json_t *quota, char buf[OWNER_CHARS])
 static void print_quota(const char *export, const json_t *quota)
 {
 	char owner[OWNER_CHARS], used[SIZE_CHARS], reserved[SIZE_CHARS], limit[SIZE_CHARS];
-	uint64_t max = number_of(quota, "max_inodes");
+	uint64_t max = ctl_json_number(quota, "max_inodes");
 
 	printf("%-20s %-5s %-16s %10s %10s %10s %10" PRIu64, export,
 		json_object_get(quota, "user") ? "user" : "group", print_owner_of(quota, owner),
 		size_of(quota, "used", used), size_of(quota, "reserved", reserved),
-		number_of(quota, "limit") ? size_of(quota, "limit", limit) : "-",
-		number_of(quota, "inodes"));
+		ctl_json_number(quota, "limit") ? size_of(quota, "limit", limit) : "-",
+		ctl_json_number(quota, "inodes"));
 	if (max)
 		printf(" %10" PRIu64 "\n", max);
 	else
@@ -322,14 +315,14 @@ static void print_quota(const char *export, const json_t *quota)
 
 static void print_quotas(const json_t *export)
 {
-	uint64_t unlisted = number_of(export, "unlisted");
+	uint64_t unlisted = ctl_json_number(export, "unlisted");
 	const json_t *quota;
 	size_t i;
 
 	json_array_foreach(json_object_get(export, "quotas"), i, quota)
-		print_quota(text_of(export, "name"), quota);
+		print_quota(ctl_json_text(export, "name"), quota);
 	if (unlisted)
-		printf("%s: %" PRIu64 " more\n", text_of(export, "name"), unlisted);
+		printf("%s: %" PRIu64 " more\n", ctl_json_text(export, "name"), unlisted);
 }
 
 static bool limits_anybody(const json_t *root)
@@ -367,9 +360,10 @@ static void print_sharer(const json_t *session)
 
 	printf("%-20s %7" PRIu64 " %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %7" PRIu64
 	       "  %s\n",
-		text_of(session, "export"), number_of(session, "id"), number_of(n, "layouts"),
-		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "locks"),
-		number_of(session, "recalls"), text_of(session, "client"));
+		ctl_json_text(session, "export"), ctl_json_number(session, "id"),
+		ctl_json_number(n, "layouts"), ctl_json_number(n, "shared"),
+		ctl_json_number(n, "exclusive"), ctl_json_number(n, "locks"),
+		ctl_json_number(session, "recalls"), ctl_json_text(session, "client"));
 }
 
 static void print_sharers(const json_t *root)
@@ -391,15 +385,15 @@ static void print_contested(const json_t *export)
 	const json_t *contested;
 	size_t i;
 
-	json_array_foreach(json_object_get(export, "contested"), i, contested)
-		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
-			text_of(export, "name"), number_of(contested, "inode"), "lease",
-			number_of(contested, "waiting"), number_of(contested, "recalls"),
-			seconds_of(contested, "ms"), text_of(contested, "path"));
+	json_array_foreach(json_object_get(export, "contested"), i, contested) printf(
+		"%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
+		ctl_json_text(export, "name"), ctl_json_number(contested, "inode"), "lease",
+		ctl_json_number(contested, "waiting"), ctl_json_number(contested, "recalls"),
+		seconds_of(contested, "ms"), ctl_json_text(contested, "path"));
 	json_array_foreach(json_object_get(export, "contested_locks"), i, contested)
 		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7s %7.1fs\n",
-			text_of(export, "name"), number_of(contested, "inode"), "lock",
-			number_of(contested, "waiting"), "-", seconds_of(contested, "ms"));
+			ctl_json_text(export, "name"), ctl_json_number(contested, "inode"), "lock",
+			ctl_json_number(contested, "waiting"), "-", seconds_of(contested, "ms"));
 }
 
 static void print_all_contested(const json_t *root)
@@ -434,8 +428,8 @@ void ctl_print_leases(const json_t *root)
 /* "session 3, node7:/mnt/rmem (pid 902)" */
 static void print_owner(const char *what, const json_t *object)
 {
-	printf("%s session %" PRIu64 ", %s: ", what, number_of(object, "session"),
-		text_of(object, "client"));
+	printf("%s session %" PRIu64 ", %s: ", what, ctl_json_number(object, "session"),
+		ctl_json_text(object, "client"));
 }
 
 static const char *article_of(const char *lease)
@@ -445,7 +439,7 @@ static const char *article_of(const char *lease)
 
 static void print_recall(const json_t *recall)
 {
-	const char *keep = text_of(recall, "keep");
+	const char *keep = ctl_json_text(recall, "keep");
 
 	printf("; asked %.1f s ago to give ", seconds_of(recall, "ms"));
 	if (strcmp(keep, "none") == 0)
@@ -458,8 +452,8 @@ static void print_recall(const json_t *recall)
 static void print_end(const json_t *holder, uint64_t lease_ms)
 {
 	const json_t *recall = json_object_get(holder, "recall");
-	const char *state = text_of(holder, "state");
-	uint64_t passed_ms = number_of(recall, "ms");
+	const char *state = ctl_json_text(holder, "state");
+	uint64_t passed_ms = ctl_json_number(recall, "ms");
 
 	if (has_processes(holder)) {
 		printf("; its session is ending: ");
@@ -476,7 +470,7 @@ static void print_end(const json_t *holder, uint64_t lease_ms)
 static void print_holder_of(const json_t *holder, uint64_t lease_ms)
 {
 	const json_t *recall = json_object_get(holder, "recall");
-	const char *lease = text_of(holder, "lease");
+	const char *lease = ctl_json_text(holder, "lease");
 	char text[CLOCK_TEXT_BYTES];
 
 	print_owner("held by", holder);
@@ -484,7 +478,7 @@ static void print_holder_of(const json_t *holder, uint64_t lease_ms)
 		printf("open, without a lease");
 	else
 		printf("%s lease", lease);
-	printf(" since %s", clock_format((int64_t)number_of(holder, "since"), -1, text));
+	printf(" since %s", clock_format((int64_t)ctl_json_number(holder, "since"), -1, text));
 	if (json_is_object(recall))
 		print_recall(recall);
 	print_end(holder, lease_ms);
@@ -493,15 +487,15 @@ static void print_holder_of(const json_t *holder, uint64_t lease_ms)
 
 static void print_lock_of(const json_t *lock)
 {
-	printf("%s %s ", text_of(lock, "kind"), text_of(lock, "lock"));
-	if (strcmp(text_of(lock, "kind"), "flock") == 0)
+	printf("%s %s ", ctl_json_text(lock, "kind"), ctl_json_text(lock, "lock"));
+	if (strcmp(ctl_json_text(lock, "kind"), "flock") == 0)
 		printf("lock");
-	else if (number_of(lock, "end") == INT64_MAX)
-		printf("lock from byte %" PRIu64 " on", number_of(lock, "start"));
+	else if (ctl_json_number(lock, "end") == INT64_MAX)
+		printf("lock from byte %" PRIu64 " on", ctl_json_number(lock, "start"));
 	else
-		printf("lock of bytes %" PRIu64 " to %" PRIu64, number_of(lock, "start"),
-			number_of(lock, "end"));
-	printf(", process %" PRIu64 "%s", number_of(lock, "pid"),
+		printf("lock of bytes %" PRIu64 " to %" PRIu64, ctl_json_number(lock, "start"),
+			ctl_json_number(lock, "end"));
+	printf(", process %" PRIu64 "%s", ctl_json_number(lock, "pid"),
 		json_is_true(json_object_get(lock, "read_only")) ? ", read-only" : "");
 }
 
@@ -521,7 +515,7 @@ static void print_nobody(const json_t *root)
 		puts("nobody has it, and nobody waits for it");
 	else
 		printf("export %s is not shared: its mounts take no leases\n",
-			text_of(root, "export"));
+			ctl_json_text(root, "export"));
 }
 
 void ctl_print_who(const json_t *root)
@@ -529,18 +523,18 @@ void ctl_print_who(const json_t *root)
 	const json_t *one;
 	size_t i;
 
-	printf("%s%sinode %" PRIu64 " of export %s, %s\n", text_of(root, "path"),
-		*text_of(root, "path") ? ": " : "", number_of(root, "inode"),
-		text_of(root, "export"), text_of(root, "type"));
+	printf("%s%sinode %" PRIu64 " of export %s, %s\n", ctl_json_text(root, "path"),
+		*ctl_json_text(root, "path") ? ": " : "", ctl_json_number(root, "inode"),
+		ctl_json_text(root, "export"), ctl_json_text(root, "type"));
 	if (!has_anybody(root))
 		print_nobody(root);
 	json_array_foreach(json_object_get(root, "holders"), i, one)
-		print_holder_of(one, number_of(root, "lease_ms"));
+		print_holder_of(one, ctl_json_number(root, "lease_ms"));
 	json_array_foreach(json_object_get(root, "waiting"), i, one)
 	{
 		print_owner("waited for by", one);
-		printf("%s, for %s %s lease, for %.1f s\n", text_of(one, "request"),
-			article_of(text_of(one, "lease")), text_of(one, "lease"),
+		printf("%s, for %s %s lease, for %.1f s\n", ctl_json_text(one, "request"),
+			article_of(ctl_json_text(one, "lease")), ctl_json_text(one, "lease"),
 			seconds_of(one, "ms"));
 	}
 	json_array_foreach(json_object_get(root, "locks"), i, one)
@@ -567,7 +561,7 @@ bool ctl_is_for_strangers(const json_t *root)
 void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns)
 {
 	printf("rmemfs-server %s, wire version %" PRIu64 ", round trip %.3f ms\n",
-		text_of(root, "version"), number_of(root, "wire_version"),
+		ctl_json_text(root, "version"), ctl_json_number(root, "wire_version"),
 		(double)round_trip_ns / 1e6);
 	puts("all else it tells by its socket, or to a key: run 'rmemfsctl status' on its machine, "
 	     "or with --key FILE");
@@ -601,12 +595,13 @@ bool ctl_is_for_mounts(const json_t *root)
 /* A client that may not see all of the server gets its exports alone. */
 static void print_for_client(const json_t *root)
 {
-	const char *key = text_of(root, "key");
+	const char *key = ctl_json_text(root, "key");
 
 	printf("rmemfs-server %s, up %" PRIu64 " s\nlease_time %" PRIu64
 	       " s\nwhat is to be seen %s%s:\n",
-		text_of(root, "version"), number_of(root, "uptime_ms") / 1000,
-		number_of(root, "lease_ms") / 1000, *key ? "with key " : "without a key", key);
+		ctl_json_text(root, "version"), ctl_json_number(root, "uptime_ms") / 1000,
+		ctl_json_number(root, "lease_ms") / 1000, *key ? "with key " : "without a key",
+		key);
 	print_exports(root);
 	print_sessions(root);
 }

@@ -7,20 +7,9 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "common/conf/conf.h"
+#include "daemon/ctl/json.h"
 
 enum { TIME_CHARS = 64, SIZE_CHARS = 32, LATE_MS = 1000 };
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static uint64_t number_of(const json_t *object, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(object, key));
-}
 
 /* "870 ns", "12.3 us", "4.5 ms", "12.3 s", "3 h 12 min": five digits at most. */
 static const char *time_text(uint64_t ns, char buf[TIME_CHARS])
@@ -49,7 +38,7 @@ static const char *time_text(uint64_t ns, char buf[TIME_CHARS])
 
 static const char *age_text(const json_t *object, const char *key, char buf[TIME_CHARS])
 {
-	return time_text(number_of(object, key) * 1000000, buf);
+	return time_text(ctl_json_number(object, key) * 1000000, buf);
 }
 
 /* ---- one mount ------------------------------------------------------------------------------- */
@@ -59,11 +48,11 @@ static const char *state_text(const json_t *root, char *buf, size_t len)
 {
 	char ms[TIME_CHARS];
 
-	if (number_of(root, "state_ms"))
-		snprintf(buf, len, "%s for %s", text_of(root, "state"),
+	if (ctl_json_number(root, "state_ms"))
+		snprintf(buf, len, "%s for %s", ctl_json_text(root, "state"),
 			age_text(root, "state_ms", ms));
 	else
-		snprintf(buf, len, "%s", text_of(root, "state"));
+		snprintf(buf, len, "%s", ctl_json_text(root, "state"));
 	return buf;
 }
 
@@ -87,7 +76,7 @@ static void print_remedy(const json_t *root)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
-		if (strcmp(text_of(root, "state"), remedies[i].state) == 0)
+		if (strcmp(ctl_json_text(root, "state"), remedies[i].state) == 0)
 			printf("            %s\n", remedies[i].text);
 }
 
@@ -97,26 +86,28 @@ static void print_head(const json_t *root)
 	const json_t *options = json_object_get(root, "options");
 	char text[CLOCK_TEXT_BYTES], state[64], size[SIZE_CHARS];
 
-	printf("mount       %s of %s\n", text_of(root, "mountpoint"), text_of(root, "source"));
-	printf("daemon      rmemfs %s, pid %" PRIu64 ", since %s\n", text_of(root, "version"),
-		number_of(root, "pid"),
-		clock_format((int64_t)number_of(root, "mounted"), -1, text));
-	printf("server      %s, protection: %s\n", text_of(root, "server"),
-		text_of(root, "protection"));
+	printf("mount       %s of %s\n", ctl_json_text(root, "mountpoint"),
+		ctl_json_text(root, "source"));
+	printf("daemon      rmemfs %s, pid %" PRIu64 ", since %s\n", ctl_json_text(root, "version"),
+		ctl_json_number(root, "pid"),
+		clock_format((int64_t)ctl_json_number(root, "mounted"), -1, text));
+	printf("server      %s, protection: %s\n", ctl_json_text(root, "server"),
+		ctl_json_text(root, "protection"));
 	printf("state       %s\n", state_text(root, state, sizeof(state)));
 	print_remedy(root);
-	if (number_of(session, "losses"))
+	if (ctl_json_number(session, "losses"))
 		printf("            connection lost %" PRIu64 " times, the last time: %s\n",
-			number_of(session, "losses"), text_of(session, "last_loss"));
-	size_format(number_of(root, "granted"), size, sizeof(size));
-	printf("session     %" PRIu64 "%s%s, %s of free memory lent\n", number_of(session, "id"),
+			ctl_json_number(session, "losses"), ctl_json_text(session, "last_loss"));
+	size_format(ctl_json_number(root, "granted"), size, sizeof(size));
+	printf("session     %" PRIu64 "%s%s, %s of free memory lent\n",
+		ctl_json_number(session, "id"),
 		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "squashed")) ? ", users are squashed" : "",
 		size);
 	printf("options     %scache=%s, ack=%s, io_threads=%" PRIu64 "\n",
 		json_is_true(json_object_get(options, "share")) ? "share, " : "",
-		text_of(options, "cache"), text_of(options, "ack"),
-		number_of(options, "io_threads"));
+		ctl_json_text(options, "cache"), ctl_json_text(options, "ack"),
+		ctl_json_number(options, "io_threads"));
 }
 
 static void print_ops(const json_t *ops)
@@ -127,19 +118,19 @@ static void print_ops(const json_t *ops)
 
 	json_object_foreach((json_t *)ops, name, op)
 	{
-		uint64_t n = number_of(op, "count");
+		uint64_t n = ctl_json_number(op, "count");
 		char mean[TIME_CHARS], p50[TIME_CHARS], p99[TIME_CHARS], bytes[SIZE_CHARS];
 
 		if (!any)
 			printf("\n%-12s %12s %9s %10s %10s %10s %10s\n", "operation", "count",
 				"errors", "bytes", "mean", "p50", "p99");
 		any = true;
-		size_format(number_of(op, "bytes"), bytes, sizeof(bytes));
+		size_format(ctl_json_number(op, "bytes"), bytes, sizeof(bytes));
 		printf("%-12s %12" PRIu64 " %9" PRIu64 " %10s %10s %10s %10s\n", name, n,
-			number_of(op, "errors"), bytes,
-			time_text(n ? number_of(op, "total_ns") / n : 0, mean),
-			time_text(number_of(op, "p50_ns"), p50),
-			time_text(number_of(op, "p99_ns"), p99));
+			ctl_json_number(op, "errors"), bytes,
+			time_text(n ? ctl_json_number(op, "total_ns") / n : 0, mean),
+			time_text(ctl_json_number(op, "p50_ns"), p50),
+			time_text(ctl_json_number(op, "p99_ns"), p99));
 	}
 }
 
@@ -179,16 +170,17 @@ static void print_requests(const json_t *requests)
 	{
 		char age[TIME_CHARS];
 
-		if (number_of(r, "age_ms") < LATE_MS)
+		if (ctl_json_number(r, "age_ms") < LATE_MS)
 			continue;
 		if (!any)
 			printf("\n%-12s %10s %10s %8s  %s\n", "operation", "since", "inode", "pid",
 				"waits for");
 		any = true;
-		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s\n", text_of(r, "operation"),
-			age_text(r, "age_ms", age), number_of(r, "inode"), number_of(r, "pid"),
-			wait_text(text_of(r, "waits_for")), *text_of(r, "rpc") ? " to " : "",
-			text_of(r, "rpc"));
+		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s\n",
+			ctl_json_text(r, "operation"), age_text(r, "age_ms", age),
+			ctl_json_number(r, "inode"), ctl_json_number(r, "pid"),
+			wait_text(ctl_json_text(r, "waits_for")),
+			*ctl_json_text(r, "rpc") ? " to " : "", ctl_json_text(r, "rpc"));
 	}
 }
 
@@ -206,7 +198,7 @@ static int width_of(const json_t *list, const char *key, const char *title)
 	const json_t *m;
 	size_t i, width = strlen(title);
 
-	json_array_foreach(list, i, m) width = max_u64(width, strlen(text_of(m, key)));
+	json_array_foreach(list, i, m) width = max_u64(width, strlen(ctl_json_text(m, key)));
 	return (int)width;
 }
 
@@ -226,14 +218,15 @@ void ctl_print_mounts(const json_t *list)
 	json_array_foreach(list, i, m)
 	{
 		const json_t *answer = json_object_get(m, "answer");
-		uint64_t oldest = number_of(answer, "oldest_request_ms");
+		uint64_t oldest = ctl_json_number(answer, "oldest_request_ms");
 		char state[64], age[TIME_CHARS];
 
-		printf("%-*s  %-*s  %-9s  %-10s  %s\n", places, text_of(m, "mountpoint"), sources,
-			text_of(m, "source"),
-			*text_of(answer, "transport") ? text_of(answer, "transport") : "?",
+		printf("%-*s  %-*s  %-9s  %-10s  %s\n", places, ctl_json_text(m, "mountpoint"),
+			sources, ctl_json_text(m, "source"),
+			*ctl_json_text(answer, "transport") ? ctl_json_text(answer, "transport")
+							    : "?",
 			oldest >= LATE_MS ? age_text(answer, "oldest_request_ms", age) : "-",
-			json_is_null(answer) ? text_of(m, "error")
+			json_is_null(answer) ? ctl_json_text(m, "error")
 					     : state_text(answer, state, sizeof(state)));
 	}
 }

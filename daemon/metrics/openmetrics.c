@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/util.h"
+#include "daemon/ctl/json.h"
 
 enum { LABELS_BYTES = 20 << 10, NS_PER_S = 1000000000 };
 
@@ -51,13 +52,6 @@ static void add_label(char labels[LABELS_BYTES], const char *name, const char *v
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
 
 /* "session.losses" */
 static const json_t *find(const json_t *root, const char *path)
@@ -112,8 +106,8 @@ static void mount_labels(const struct observed *seen, const json_t *mount, char 
 	add_label(labels, "mount", number);
 	if (!seen->details)
 		return;
-	add_label(labels, "mountpoint", text_of(mount, "mountpoint"));
-	add_label(labels, "source", text_of(mount, "source"));
+	add_label(labels, "mountpoint", ctl_json_text(mount, "mountpoint"));
+	add_label(labels, "source", ctl_json_text(mount, "source"));
 }
 
 static void put_up(FILE *out, const struct observed *seen)
@@ -132,97 +126,9 @@ static void put_up(FILE *out, const struct observed *seen)
 	}
 }
 
-static void put_info(FILE *out, const struct observed *seen)
-{
-	const json_t *mount;
-	size_t i;
-
-	put_family(out, "rmemfs_mount", "info", "Transport, protection and version of a mount.");
-	json_array_foreach(seen->mounts, i, mount)
-	{
-		const json_t *answer = json_object_get(mount, "answer");
-		char labels[LABELS_BYTES];
-
-		if (!json_is_object(answer))
-			continue;
-		mount_labels(seen, mount, labels);
-		add_label(labels, "transport", text_of(answer, "transport"));
-		add_label(labels, "protection", text_of(answer, "protection"));
-		add_label(labels, "version", text_of(answer, "version"));
-		put_sample(out, "rmemfs_mount", "_info", labels, 1);
-	}
-}
-
-static void put_states(FILE *out, const struct observed *seen)
-{
-	const json_t *mount;
-	size_t i;
-
-	put_family(out, "rmemfs_mount_state", "stateset", "The worst that holds for the mount.");
-	json_array_foreach(seen->mounts, i, mount)
-	{
-		const json_t *answer = json_object_get(mount, "answer");
-
-		for (size_t k = 0; json_is_object(answer) && k < ARRAY_SIZE(states); k++) {
-			char labels[LABELS_BYTES];
-
-			mount_labels(seen, mount, labels);
-			add_label(labels, "rmemfs_mount_state", states[k]);
-			put_sample(out, "rmemfs_mount_state", "", labels,
-				strcmp(text_of(answer, "state"), states[k]) == 0);
-		}
-	}
-}
-
-static void put_mount_number(FILE *out, const struct observed *seen, const struct number *n)
-{
-	const json_t *mount;
-	size_t i;
-
-	put_family(out, n->family, n->type, n->help);
-	json_array_foreach(seen->mounts, i, mount)
-	{
-		const json_t *answer = json_object_get(mount, "answer");
-		char labels[LABELS_BYTES];
-
-		if (!json_is_object(answer))
-			continue;
-		mount_labels(seen, mount, labels);
-		put_sample(out, n->family, is_counter(n->type) ? "_total" : "", labels,
-			number_of(answer, n->path) / n->unit);
-	}
-}
-
-/* By the cause of the wait. */
-static void put_waiting(FILE *out, const struct observed *seen)
-{
-	const json_t *mount;
-	size_t i;
-
-	put_family(out, "rmemfs_mount_waiting_requests", "gauge",
-		"Requests of the kernel whose callers wait now, by what they wait for.");
-	json_array_foreach(seen->mounts, i, mount)
-	{
-		const char *cause;
-		json_t *n;
-
-		json_object_foreach((json_t *)find(mount, "answer.waiting"), cause, n)
-		{
-			char labels[LABELS_BYTES];
-
-			mount_labels(seen, mount, labels);
-			add_label(labels, "waits_for", cause);
-			put_sample(out, "rmemfs_mount_waiting_requests", "", labels,
-				json_number_value(n));
-		}
-	}
-}
-
-/* ---- operations ------------------------------------------------------------------------------ */
-
-/* Calls put() for each operation of each mount, with its labels. */
-static void each_operation(FILE *out, const struct observed *seen,
-	void (*put)(FILE *out, const char *labels, const json_t *op, const void *arg),
+/* Calls put() for each mount that has answered, with its labels, to which put() may add. */
+static void each_answer(FILE *out, const struct observed *seen,
+	void (*put)(FILE *out, char *labels, const json_t *answer, const void *arg),
 	const void *arg)
 {
 	const json_t *mount;
@@ -230,18 +136,105 @@ static void each_operation(FILE *out, const struct observed *seen,
 
 	json_array_foreach(seen->mounts, i, mount)
 	{
-		const char *name;
-		json_t *op;
+		const json_t *answer = json_object_get(mount, "answer");
+		char labels[LABELS_BYTES];
 
-		json_object_foreach((json_t *)find(mount, "answer.operations"), name, op)
-		{
-			char labels[LABELS_BYTES];
-
-			mount_labels(seen, mount, labels);
-			add_label(labels, "operation", name);
-			put(out, labels, op, arg);
-		}
+		if (!json_is_object(answer))
+			continue;
+		mount_labels(seen, mount, labels);
+		put(out, labels, answer, arg);
 	}
+}
+
+static void put_info(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	add_label(labels, "transport", ctl_json_text(answer, "transport"));
+	add_label(labels, "protection", ctl_json_text(answer, "protection"));
+	add_label(labels, "version", ctl_json_text(answer, "version"));
+	put_sample(out, "rmemfs_mount", "_info", labels, 1);
+}
+
+static void put_states(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	size_t len = strlen(labels);
+
+	for (size_t k = 0; k < ARRAY_SIZE(states); k++) {
+		labels[len] = '\0';
+		add_label(labels, "rmemfs_mount_state", states[k]);
+		put_sample(out, "rmemfs_mount_state", "", labels,
+			strcmp(ctl_json_text(answer, "state"), states[k]) == 0);
+	}
+}
+
+static void put_mount_number(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	const struct number *n = arg;
+
+	put_sample(out, n->family, is_counter(n->type) ? "_total" : "", labels,
+		number_of(answer, n->path) / n->unit);
+}
+
+/* By the cause of the wait. */
+static void put_waiting(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	size_t len = strlen(labels);
+	const char *cause;
+	json_t *n;
+
+	json_object_foreach(json_object_get(answer, "waiting"), cause, n)
+	{
+		labels[len] = '\0';
+		add_label(labels, "waits_for", cause);
+		put_sample(out, "rmemfs_mount_waiting_requests", "", labels, json_number_value(n));
+	}
+}
+
+static void put_mounts(FILE *out, const struct observed *seen)
+{
+	put_family(out, "rmemfs_mount", "info", "Transport, protection and version of a mount.");
+	each_answer(out, seen, put_info, NULL);
+	put_family(out, "rmemfs_mount_state", "stateset", "The worst that holds for the mount.");
+	each_answer(out, seen, put_states, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(mount_numbers); i++) {
+		const struct number *n = &mount_numbers[i];
+
+		put_family(out, n->family, n->type, n->help);
+		each_answer(out, seen, put_mount_number, n);
+	}
+	put_family(out, "rmemfs_mount_waiting_requests", "gauge",
+		"Requests of the kernel whose callers wait now, by what they wait for.");
+	each_answer(out, seen, put_waiting, NULL);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+struct operation_putter {
+	void (*put)(FILE *out, const char *labels, const json_t *op, const void *arg);
+	const void *arg;
+};
+
+static void put_each_operation(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	const struct operation_putter *putter = arg;
+	size_t len = strlen(labels);
+	const char *name;
+	json_t *op;
+
+	json_object_foreach(json_object_get(answer, "operations"), name, op)
+	{
+		labels[len] = '\0';
+		add_label(labels, "operation", name);
+		putter->put(out, labels, op, putter->arg);
+	}
+}
+
+static void each_operation(FILE *out, const struct observed *seen,
+	void (*put)(FILE *out, const char *labels, const json_t *op, const void *arg),
+	const void *arg)
+{
+	const struct operation_putter putter = {put, arg};
+
+	each_answer(out, seen, put_each_operation, &putter);
 }
 
 static void put_operation(FILE *out, const char *labels, const json_t *op, const void *arg)
@@ -349,7 +342,7 @@ static void put_export_number(FILE *out, const json_t *server, const struct numb
 	{
 		char labels[LABELS_BYTES] = "";
 
-		add_label(labels, "export", text_of(export, "name"));
+		add_label(labels, "export", ctl_json_text(export, "name"));
 		put_sample(out, n->family, is_counter(n->type) ? "_total" : "", labels,
 			number_of(export, n->path) / n->unit);
 	}
@@ -363,12 +356,12 @@ static void put_sessions(FILE *out, const json_t *server)
 	put_family(out, "rmemfs_export_sessions", "gauge", "Mounts that the export has.");
 	json_array_foreach(json_object_get(server, "exports"), i, export)
 	{
-		const char *name = text_of(export, "name");
+		const char *name = ctl_json_text(export, "name");
 		char labels[LABELS_BYTES] = "";
 		unsigned n = 0;
 
 		json_array_foreach(json_object_get(server, "sessions"), k, session) n +=
-			strcmp(text_of(session, "export"), name) == 0;
+			strcmp(ctl_json_text(session, "export"), name) == 0;
 		add_label(labels, "export", name);
 		put_sample(out, "rmemfs_export_sessions", "", labels, n);
 	}
@@ -396,11 +389,7 @@ static void put_server(FILE *out, const struct observed *seen)
 void openmetrics_write(FILE *out, const struct observed *seen)
 {
 	put_up(out, seen);
-	put_info(out, seen);
-	put_states(out, seen);
-	for (size_t i = 0; i < ARRAY_SIZE(mount_numbers); i++)
-		put_mount_number(out, seen, &mount_numbers[i]);
-	put_waiting(out, seen);
+	put_mounts(out, seen);
 	put_operations(out, seen);
 	put_server(out, seen);
 	fprintf(out, "# EOF\n");

@@ -16,33 +16,6 @@
 #include "common/base/util.h"
 #include "daemon/fuse/decode.h"
 
-/* The topmost mount at dir: the last one listed. The strings lie in *text, which the caller
- * frees. */
-struct wanted {
-	const char *dir;
-	struct mount *found;
-	char **text;
-};
-
-static bool take_if_wanted(const struct mount *mount, void *arg)
-{
-	struct wanted *w = arg;
-
-	if (strcmp(mount->dir, w->dir) == 0) {
-		free(*w->text);
-		*w->text = mountinfo_copy(mount, w->found);
-	}
-	return true;
-}
-
-static bool find_mount(const char *dir, struct mount *found, char **text)
-{
-	struct wanted wanted = {dir, found, text};
-
-	*text = NULL;
-	return mountinfo_each("/proc/self/mountinfo", take_if_wanted, &wanted) == 0 && *text;
-}
-
 static bool mountpoint_is_ours(const struct mount *mount)
 {
 	return strcmp(mount->type, MOUNT_TYPE_OURS) == 0;
@@ -108,7 +81,8 @@ int mountpoint_resolve(
 		snprintf(why, whylen, "mount point %s: %s", path, errno_text(err));
 		return err;
 	}
-	ours = find_mount(absolute, &mount, &line) && mountpoint_is_ours(&mount);
+	line = mountinfo_find(absolute, &mount);
+	ours = line && mountpoint_is_ours(&mount);
 	/* mountpoint_drop_dead() can take away one of ours alone. */
 	if (dead && !ours)
 		return err;
@@ -133,7 +107,7 @@ void mountpoint_drop_dead(const char *path)
 	if (mountpoint_look_at(path, &st) != ENOTCONN)
 		return;
 	absolute = realpath(path, NULL);
-	if (!absolute || !find_mount(absolute, &mount, &line) || !mountpoint_is_ours(&mount))
+	if (!absolute || !(line = mountinfo_find(absolute, &mount)) || !mountpoint_is_ours(&mount))
 		return;
 	if (umount2(absolute, MNT_DETACH) == 0)
 		log_warning("%s: took a mount away that had lost its daemon", absolute);
@@ -237,7 +211,8 @@ int mountpoint_remount(
 	autofree char *line = NULL;
 	struct mount there;
 
-	if (!absolute || !find_mount(absolute, &there, &line) || !mountpoint_is_ours(&there)) {
+	if (!absolute || !(line = mountinfo_find(absolute, &there)) ||
+		!mountpoint_is_ours(&there)) {
 		snprintf(why, whylen,
 			"cannot remount %s: no rmemfs is mounted there: see 'findmnt -t fuse.rmemfs'",
 			path);
@@ -252,7 +227,8 @@ int mountpoint_connection(const char *path, unsigned *connection)
 	autofree char *line = NULL;
 	struct mount mount;
 
-	if (!find_mount(path, &mount, &line))
+	line = mountinfo_find(path, &mount);
+	if (!line)
 		return -ENOENT;
 	*connection = mount.minor;
 	return 0;
@@ -280,7 +256,8 @@ void mountpoint_set_readahead(const char *path, unsigned kib)
 	char file[128], text[16];
 	int len;
 
-	if (!find_mount(path, &mount, &line))
+	line = mountinfo_find(path, &mount);
+	if (!line)
 		return;
 	snprintf(file, sizeof(file), "/sys/class/bdi/0:%u/read_ahead_kb", mount.minor);
 	fd = open(file, O_WRONLY | O_CLOEXEC);

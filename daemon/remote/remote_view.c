@@ -23,7 +23,7 @@ void session_look(struct session *s, struct session_view *view)
 		.id = atomic_load(&s->id),
 		.lost = session_lost(s),
 		.read_only = session_is_read_only(s),
-		.unsquashed = session_squash(s).kind == SQUASH_NONE,
+		.squashed = session_squash(s).kind != SQUASH_NONE,
 	};
 	pthread_mutex_lock(&s->lock);
 	view->nlosses = s->nlosses;

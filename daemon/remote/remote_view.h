@@ -26,7 +26,7 @@ struct session_view {
 	char why[256];    /* of the last loss; "": there was none */
 	bool lost;        /* the server knows it no more: everything fails with ESTALE */
 	bool read_only;
-	bool unsquashed; /* users count as who they are */
+	bool squashed; /* users count as others */
 };
 
 /* Any thread. */

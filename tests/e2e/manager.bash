@@ -28,13 +28,14 @@ manager_inside='
 	mount -t tmpfs -o mode=1777 none /tmp
 	touch /run/console
 	mount --bind /run/console /dev/console
-	systemd-sysusers rmemfs.conf
-	systemd-tmpfiles --create rmemfs.conf
+	systemd-sysusers rmemfs.conf rmemfs-mounts.conf
+	systemd-tmpfiles --create rmemfs.conf rmemfs-mounts.conf
 	mkdir -p /etc/systemd/journald.conf.d
 	printf "[Journal]\nStorage=volatile\nReadKMsg=no\nAudit=no\nRateLimitBurst=0\n" >/etc/systemd/journald.conf.d/test.conf
-	for unit in $3 rmemfs-server.service rmemfs@.service; do
+	for unit in $3 rmemfs-server.service rmemfs@.service rmemfs-metrics.service; do
 		cp /usr/lib/systemd/system/$unit /run/units/ 2>/dev/null || printf "[Unit]\n" >/run/units/$unit
 	done
+	cp -r /usr/lib/systemd/system/rmemfs-metrics.service.d /run/units/
 	printf "[Unit]\nDefaultDependencies=no\nWants=systemd-journald.socket basic.target\n" >/run/units/default.target
 	exec env -i container=test PATH=/usr/sbin:/usr/bin SYSTEMD_UNIT_PATH=/run/units \
 		SYSTEMD_GENERATOR_PATH=/run/generators SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/run/generators \

@@ -244,3 +244,21 @@ mounted_anew() {
 	managed systemctl stop rmemfs@tcp
 	none_failed
 }
+
+@test "the metrics' unit asks root's mounts, and with the server's package the server, under its limits" {
+	start rmemfs-server rmemfs@tcp rmemfs-metrics
+	managed curl -s http://127.0.0.1:9470/metrics >"$dir/metrics"
+	grep '^rmemfs_mount_up{mount="[0-9]*"} 1$' "$dir/metrics"
+	grep -x 'rmemfs_server_up 1' "$dir/metrics"
+	grep -x 'rmemfs_export_sessions{export="data"} 1' "$dir/metrics"
+	[ "$(managed stat -c '%a %G' /run/rmemfs-mounts)" = "2750 rmemfs-monitor" ]
+	none_failed
+	managed systemctl stop rmemfs-metrics
+	# Without the server's package.
+	managed rm /run/units/rmemfs-metrics.service.d/server.conf
+	managed systemctl daemon-reload
+	managed systemctl start rmemfs-metrics
+	managed curl -s http://127.0.0.1:9470/metrics >"$dir/metrics"
+	grep '^rmemfs_mount_up{mount="[0-9]*"} 1$' "$dir/metrics"
+	[ "$(managed systemctl show -P User rmemfs-metrics)" = rmemfs-metrics ]
+}

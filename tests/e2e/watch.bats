@@ -224,7 +224,10 @@ entry() {
 	start_server
 	unshare -m -- bash -c '
 		set -e
-		mount -t tmpfs -o mode=2750,gid=65534 tmpfs /run/rmemfs-mounts
+		mount -t tmpfs tmpfs /run
+		mkdir /run/rmemfs-mounts
+		chgrp 65534 /run/rmemfs-mounts
+		chmod 2750 /run/rmemfs-mounts
 		rmemfs -f -c /dev/null -o "$1" "$2" "$3" >>"$4/daemon.log" 2>&1 &
 		until mountpoint -q "$3"; do sleep 0.02; done
 		control=/run/rmemfs-mounts/$(mountpoint -d "$3" | cut -d : -f 2)

@@ -207,7 +207,7 @@ static int resolve(struct rdma_event_channel *cm, struct rdma_cm_id *id,
 	return 0;
 }
 
-static bool any_device(void)
+bool verbs_any_device(void)
 {
 	int n = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -225,7 +225,7 @@ int verbs_inspect_path(
 	int err;
 
 	*path = (struct verbs_path){.step = VERBS_STEP_MANAGER};
-	if (!any_device())
+	if (!verbs_any_device())
 		return -ENODEV;
 	cm = rdma_create_event_channel();
 	if (!cm)

@@ -44,6 +44,9 @@ struct verbs_device {
 /* Fills up to `max` devices; *n is the number of all. */
 int verbs_inspect_devices(struct verbs_device *devices, unsigned max, unsigned *n);
 
+/* librdmacm complains on standard error if there is no device, so ask first. */
+bool verbs_any_device(void);
+
 /* The steps of the connection manager before a connection. */
 enum verbs_step { VERBS_STEP_MANAGER, VERBS_STEP_ADDRESS, VERBS_STEP_ROUTE, VERBS_STEP_DONE };
 

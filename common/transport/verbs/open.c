@@ -1,4 +1,5 @@
 /* open.c - the device behind an address, what it can do, and the table of operations. */
+#include "common/transport/verbs/inspect.h"
 #include "common/transport/verbs/internal.h"
 
 #include <errno.h>
@@ -50,17 +51,6 @@ static int bind_device(
 	if (err)
 		return err;
 	return t->id->verbs ? 0 : -ENODEV;
-}
-
-/* librdmacm complains on standard error if there is no device, so ask first. */
-static bool any_device(void)
-{
-	int n = 0;
-	struct ibv_device **list = ibv_get_device_list(&n);
-
-	if (list)
-		ibv_free_device_list(list);
-	return n > 0;
 }
 
 static uint8_t read_depth(int granted)
@@ -167,7 +157,7 @@ static int verbs_open(const struct transport_address *address,
 	struct verbs_transport *t;
 	int err;
 
-	if (!any_device())
+	if (!verbs_any_device())
 		return -ENODEV;
 	t = calloc(1, sizeof(*t));
 	if (!t)

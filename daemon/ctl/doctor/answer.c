@@ -15,20 +15,6 @@ enum { SIZE_CHARS = 32, TIME_CHARS = 32 };
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static uint64_t number_of(const json_t *object, const char *key)
-{
-	json_int_t value = json_integer_value(json_object_get(object, key));
-
-	return value > 0 ? (uint64_t)value : 0;
-}
-
 static void note_exports(const json_t *root, struct doctor_seen *seen)
 {
 	const json_t *export;
@@ -38,9 +24,9 @@ static void note_exports(const json_t *root, struct doctor_seen *seen)
 	{
 		if (i < DOCTOR_EXPORTS_MAX) {
 			snprintf(seen->exports[i].name, sizeof(seen->exports[i].name), "%s",
-				text_of(export, "name"));
-			seen->exports[i].bytes = number_of(export, "bytes");
-			seen->exports[i].free = number_of(export, "free");
+				ctl_json_text(export, "name"));
+			seen->exports[i].bytes = ctl_json_number(export, "bytes");
+			seen->exports[i].free = ctl_json_number(export, "free");
 		}
 		seen->nexports = (unsigned)i + 1;
 	}
@@ -55,8 +41,9 @@ void answer_note(const char *text, struct doctor_seen *seen)
 		return;
 	ctl_json_clean(root);
 	seen->stranger = ctl_is_for_strangers(root);
-	snprintf(seen->version, sizeof(seen->version), "%s", text_of(root, "version"));
-	snprintf(seen->memory_dir, sizeof(seen->memory_dir), "%s", text_of(root, "memory_dir"));
+	snprintf(seen->version, sizeof(seen->version), "%s", ctl_json_text(root, "version"));
+	snprintf(seen->memory_dir, sizeof(seen->memory_dir), "%s",
+		ctl_json_text(root, "memory_dir"));
 	note_exports(root, seen);
 	seen->answered = true;
 	json_decref(root);

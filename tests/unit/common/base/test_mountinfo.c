@@ -134,6 +134,17 @@ static void each__of_this_process(void **state)
 	assert_int_equal(*found[0].dir, '/');
 }
 
+static void find__of_this_process(void **state)
+{
+	struct mount mount;
+	char *text = mountinfo_find("/", &mount);
+
+	assert_non_null(text);
+	assert_string_equal(mount.dir, "/");
+	free(text);
+	assert_null(mountinfo_find("/nonexistent", &mount));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +156,7 @@ int main(void)
 		cmocka_unit_test_setup(each__ends_when_it_is_told, forget),
 		cmocka_unit_test_setup(each__without_the_file, forget),
 		cmocka_unit_test_setup_teardown(each__of_this_process, forget, forget),
+		cmocka_unit_test(find__of_this_process),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);
