@@ -178,7 +178,7 @@ restarted() {
 	until_true 20 timed_out rmemfs@tcp
 	release
 	until_true 20 restarted rmemfs@tcp
-	managed journalctl -q -u rmemfs@tcp --grep 'thread 0 stands still'
+	until_true 10 managed journalctl -q -u rmemfs@tcp --grep 'thread 0 stands still'
 	managed test -e /run/mounted/a
 	managed systemctl stop rmemfs@tcp
 }
