@@ -33,7 +33,7 @@ static void tell_status(const struct service_report *r)
 	}
 }
 
-/* The log has the reason for what the manager is about to do. It is said in the middle of the time
+/* The log has the reason for what the manager is about to do. It is said in a quarter of the time
  * until then. */
 static void look_at_standing(struct service_report *r, int thread, int64_t now)
 {
@@ -43,7 +43,7 @@ static void look_at_standing(struct service_report *r, int thread, int64_t now)
 	}
 	r->standing = thread;
 	if (thread < 0 || r->standing_told || !service_limit_ms() ||
-		now - r->standing_ms < service_limit_ms() / 2)
+		now - r->standing_ms < service_limit_ms() / 4)
 		return;
 	r->standing_told = true;
 	log_error("thread %d stands still: after %lld s of that the service manager ends this "

@@ -165,7 +165,7 @@ restarted() {
 @test "a server that stands still is started again, and so is a daemon with a thread that does" {
 	local pid
 	watchdog rmemfs-server.service 3
-	watchdog rmemfs@.service 5
+	watchdog rmemfs@.service 10
 	start rmemfs-server rmemfs@tcp
 	managed touch /run/mounted/a
 	pid=$(main_pid rmemfs@tcp)
