@@ -50,7 +50,7 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
  * journal its line has these fields beside the text, as RMEMFS_EVENT, RMEMFS_EXPORT and so on;
  * elsewhere it is a line as any other. NULL and 0: the event has no such field. */
 struct log_fields {
-	const char *event; /* "attach", "resume", "end", "close", "refuse", "reload" */
+	const char *event; /* "attach", "resume", "end", "close", "refuse", "reload", "fullness" */
 	const char *export;
 	const char *holder; /* the name of the client, as the server knows it */
 	const char *key;

@@ -32,6 +32,11 @@ struct export_snapshot {
 	int64_t told_ns; /* when the first client was told; 0: none was */
 };
 
+/* How full the log says that it is, in percent: see admin/fullness.h. */
+struct export_levels {
+	unsigned memory, metadata, inodes;
+};
+
 struct export
 {
 	char name[EXPORT_NAME_MAX + 1];
@@ -55,6 +60,7 @@ struct export
 	bool awaited_told; /* the log says so */
 	bool kept_told;    /* the log says which session prevents it */
 	bool closed;       /* the server is stopping: see snapshot_take_last() */
+	struct export_levels levels_told;
 	struct export_snapshot snapshot;
 	/* The last snapshot that this run has completed: s of the clock, 0: none. */
 	int64_t completed;

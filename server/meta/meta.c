@@ -252,6 +252,11 @@ int meta_root(struct meta *m, unsigned export_index, struct attr *attr)
 	return err;
 }
 
+uint64_t meta_version(const struct meta *m)
+{
+	return store_version(m->store);
+}
+
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 {
 	const struct volume *v = &m->volumes[export_index];
@@ -269,6 +274,7 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
 		.share_bytes = v->share.pages * PAGE_BYTES,
 		.share_used_bytes = share_used(v) * PAGE_BYTES,
+		.share_limit_bytes = share_limit(m, v) * PAGE_BYTES,
 		.transactions = store_version(m->store),
 		.offset_bits = dirent_cookie_bits(&m->hash),
 		.layouts = v->now.leases.layouts,

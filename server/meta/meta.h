@@ -179,12 +179,15 @@ struct meta_usage {
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
 	uint64_t share_bytes, share_used_bytes;    /* the export's part of these */
+	uint64_t share_limit_bytes;                /* with so many used nothing new can be made */
 	uint64_t transactions;                     /* that changed the store, since it was made */
 	unsigned offset_bits;                      /* directory offsets are below 1 << this */
 	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */
 	uint64_t locks;                            /* of these sessions */
 	unsigned lock_waits;
 };
+/* Grows with each transaction that has changed the store. */
+uint64_t meta_version(const struct meta *m);
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);
 /* Whether a user or group is limited: clients then reserve before they accept data. */

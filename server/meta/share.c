@@ -54,6 +54,13 @@ uint64_t share_reserve(const struct meta *m, const struct volume *v)
 	return v->share.most == UINT64_MAX ? m->reserve : v->share.reserve;
 }
 
+uint64_t share_limit(const struct meta *m, const struct volume *v)
+{
+	if (v->share.most != UINT64_MAX)
+		return v->share.growth;
+	return v->share.pages - min_u64(v->share.pages, m->reserve);
+}
+
 /* The part that an export has taken is in use, and is not kept once more. */
 static uint64_t reserve_left(const struct meta *m, const struct volume *v)
 {

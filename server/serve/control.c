@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
+#include "server/admin/fullness.h"
 #include "server/admin/status.h"
 #include "server/admin/who.h"
 #include "server/base/tick.h"
@@ -152,6 +153,7 @@ int control_tick(struct server *s)
 	next = tick_sooner(next, recalls_tick(s, now));
 	next = tick_sooner(next, lock_news_tick(s, now));
 	next = tick_sooner(next, status_tick(s, now));
+	next = tick_sooner(next, fullness_tick(s, now));
 	next = tick_sooner(next, sessions_tick(s, now));
 	next = tick_sooner(next, tell_manager(s, now));
 	return next < 0 ? -1 : (int)max_i64(1, next - now);

@@ -66,6 +66,13 @@ struct lost_conn {
 	int64_t silent_ms; /* it was fenced because it was silent for so long, or 0 */
 };
 
+/* The last look at how full the exports are: see admin/fullness.h. */
+struct fullness {
+	bool looked;
+	uint64_t version; /* of the store then */
+	int64_t next_ms;
+};
+
 /* Events of channels, processes and sessions, for the parts above them. */
 struct client_session_events {
 	void (*channel_fenced)(struct client_session *session, const struct lost_conn *lost);
@@ -122,6 +129,7 @@ struct server {
 	int64_t running_ms;          /* time in which this process ran, up to judged_ms */
 	int64_t judged_ms, judge_ms; /* when silence was judged last, and is to be next */
 	int64_t look_ms;             /* see lost_memory.h */
+	struct fullness fullness;
 	bool stopping;
 	bool reclaim;            /* meta_reclaim has something to do */
 	bool rings_wanted;       /* by some session */

@@ -45,6 +45,11 @@ fill_names() {
 	[[ $output == *"No space left on device" ]]
 }
 
+# server_tells WORDS
+server_tells() {
+	grep -q "export 'default': $1" "$dir/server.log"
+}
+
 # no_space HOW FROM TO: makes names in one way until ENOSPC. A few may succeed first, since the store gets
 # pages of earlier work back a little later.
 no_space() {
@@ -157,6 +162,13 @@ no_space_for_attributes() {
 	all_is_well
 }
 
+@test "no page is left: the server's log tells, and again when it is better" {
+	fill_bytes
+	until_true 10 server_tells "95 % of its memory are used, "
+	rm "$mnt/filler"
+	until_true 10 server_tells "less than 95 % of its memory are used again, "
+}
+
 @test "no page is left: what was closed and deleted before is waited for" {
 	remount -o io_threads=2
 	fill_bytes
@@ -200,6 +212,7 @@ no_space_for_attributes() {
 
 @test "no room for names: what is deleted can be made again" {
 	fill_names
+	until_true 10 server_tells "[89]. % of its memory for metadata are used, "
 	rm -r "$mnt/names"
 	mkdir "$mnt/names"
 	fill_names
