@@ -310,13 +310,13 @@ static struct rpc_str str(const char *s)
 
 static struct handshake *new_handshake(const char *path)
 {
+	static struct handshake_context *context; /* of all connections */
 	struct auth_key_file keys = {0};
-	struct handshake_context *context;
 	struct handshake *h;
 	char why[256];
 
 	if (auth_key_file_read(path, &keys, why, sizeof(why)) ||
-		handshake_context_new(HANDSHAKE_CLIENT, &context, why, sizeof(why)))
+		(!context && handshake_context_new(HANDSHAKE_CLIENT, &context, why, sizeof(why))))
 		errx(1, "%s", why);
 	if (handshake_client_new(context, &keys.v[0], &h))
 		errx(1, "no handshake");

@@ -265,7 +265,8 @@ serves_as() {
 
 # ---- locked memory -------------------------------------------------------------------------------
 
-# bats test_tags=once
+# A sanitizer's mlock(2) does nothing.
+# bats test_tags=once,unsanitized
 @test "RLIMIT_MEMLOCK too low: without RDMA the server serves, and says what may be swapped out" {
 	transport=shm
 	mkdir "$place"
