@@ -75,30 +75,6 @@ static json_t *describe_ops(const struct io_thread *first)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static const char *wait_name(enum op_wait wait)
-{
-	static const char *const names[] = {
-		[OP_RUNS] = "nothing",
-		[OP_AT_ABANDONED] = "abandoned operation",
-		[OP_AT_BUFFER] = "buffer",
-		[OP_AT_RPC] = "server",
-		[OP_AT_IO] = "transfer",
-		[OP_AT_GATE] = "same pages",
-		[OP_AT_INODE] = "same file",
-		[OP_AT_DROP] = "kernel",
-		[OP_AT_PAGES] = "pages",
-		[OP_AT_FREEZE] = "snapshot",
-		[OP_AT_QUOTA] = "quota",
-		[OP_AT_RELEASE] = "pages",
-		[OP_AT_REMOUNT] = "remount",
-		[OP_AT_LEASE] = "lease",
-		[OP_AT_RENEWAL] = "session",
-		[OP_AT_APPEND] = "earlier append",
-	};
-
-	return names[wait];
-}
-
 static int64_t age_ms(const struct look_request *r, int64_t now_ns)
 {
 	return max_i64(0, now_ns - r->since_ns) / 1000000;
@@ -106,10 +82,10 @@ static int64_t age_ms(const struct look_request *r, int64_t now_ns)
 
 static json_t *describe_request(const struct look_request *r, unsigned thread, int64_t now_ns)
 {
-	json_t *request =
-		json_pack("{s:s, s:i, s:o, s:o, s:o, s:s}", "operation", request_op_name(r->op),
-			"thread", (int)thread, "inode", json_u64(r->ino), "pid", json_u64(r->pid),
-			"age_ms", json_integer(age_ms(r, now_ns)), "waits_for", wait_name(r->wait));
+	json_t *request = json_pack("{s:s, s:i, s:o, s:o, s:o, s:s}", "operation",
+		request_op_name(r->op), "thread", (int)thread, "inode", json_u64(r->ino), "pid",
+		json_u64(r->pid), "age_ms", json_integer(age_ms(r, now_ns)), "waits_for",
+		op_wait_name(r->wait));
 
 	if (r->wait == OP_AT_RPC)
 		json_object_set_new(request, "rpc", json_text(rpc_op_info(r->rpc)->name));
@@ -133,7 +109,7 @@ static json_t *describe_waiting(const struct look *looks, unsigned n)
 	json_t *waiting = json_object();
 
 	for (int wait = 0; wait < OP_WAITS; wait++) {
-		const char *name = wait_name((enum op_wait)wait);
+		const char *name = op_wait_name((enum op_wait)wait);
 		uint64_t sum = (uint64_t)json_integer_value(json_object_get(waiting, name));
 
 		for (unsigned i = 0; i < n; i++)

@@ -79,8 +79,11 @@ static void end_trace(struct request *req, int error, size_t len)
 /* The kernel has its answer. moved: bytes of the file. */
 static void count(const struct request *req, int error, uint64_t moved)
 {
-	counters_add(&req->thread->priv->counters, req->op, error, moved,
-		clock_ns(CLOCK_BOOTTIME) - req->read_ns);
+	int64_t ns = clock_ns(CLOCK_BOOTTIME) - req->read_ns;
+
+	counters_add(&req->thread->priv->counters, req->op, error, moved, ns);
+	if (req->slow_told)
+		trace_slow(req, error, ns);
 }
 
 /* The caller must not wait for ever. */

@@ -259,3 +259,27 @@ bool op_is_sent(const struct op *op)
 	return (op->wait == OP_AT_RPC && op->call.sent) ||
 	       (op->wait == OP_AT_IO && (op->io.tried || op->io.status));
 }
+
+const char *op_wait_name(enum op_wait wait)
+{
+	static const char *const names[] = {
+		[OP_RUNS] = "nothing",
+		[OP_AT_ABANDONED] = "abandoned operation",
+		[OP_AT_BUFFER] = "buffer",
+		[OP_AT_RPC] = "server",
+		[OP_AT_IO] = "transfer",
+		[OP_AT_GATE] = "same pages",
+		[OP_AT_INODE] = "same file",
+		[OP_AT_DROP] = "kernel",
+		[OP_AT_PAGES] = "pages",
+		[OP_AT_FREEZE] = "snapshot",
+		[OP_AT_QUOTA] = "quota",
+		[OP_AT_RELEASE] = "pages",
+		[OP_AT_REMOUNT] = "remount",
+		[OP_AT_LEASE] = "lease",
+		[OP_AT_RENEWAL] = "session",
+		[OP_AT_APPEND] = "earlier append",
+	};
+
+	return names[wait];
+}

@@ -112,6 +112,8 @@ static inline struct rpc_str op_name(const char *name)
 	return (struct rpc_str){.s = name, .len = (uint16_t)strlen(name)};
 }
 
+/* What it waits for, as status and the log call it: "server", "lease" ... */
+const char *op_wait_name(enum op_wait wait);
 /* The op of any request. */
 struct op *op_of(struct request *req);
 

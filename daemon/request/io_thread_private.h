@@ -48,7 +48,8 @@ struct io_thread_private {
 	bool polling_fuse;      /* fuse_fd is in epoll_fd */
 	int64_t now, next_tick; /* now: of this turn, in ms, and in now_ns */
 	int64_t now_ns;
-	int64_t turned_ms; /* atomic: the last turn's now, for main */
+	int64_t turned_ms;    /* atomic: the last turn's now, for main */
+	int64_t slow_look_ms; /* when serve/slow.c looks next */
 	struct spinning spinning;
 	struct spin spin;
 	bool fuse_ready, events_ready; /* so the last sleep has said */

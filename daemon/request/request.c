@@ -233,6 +233,7 @@ struct request *request_new(struct io_thread *thread)
 	req->since_ms = priv->now;
 	req->read_ns = priv->now_ns;
 	req->replied = false;
+	req->slow_seen = req->slow_told = false;
 	req->taken_back = 0;
 	req->trace.begun_ns = 0;
 	req->args = (struct request_args){0};

@@ -152,13 +152,14 @@ struct request {
 	/* uid and gid are the anonymous ones of the export's squash. So the caller counts as a user
 	 * without other groups and without capabilities, whatever /proc tells of it. */
 	bool squashed;
-	bool interrupted; /* the caller was signalled: see fuse_ops.interrupt */
-	bool aside;       /* request_set_aside() */
-	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
-	int taken_back;   /* the answer in the place of -ECANCELED: see op_cancel() */
-	int64_t since_ms; /* when it was interrupted; until then: when it was read */
-	int64_t read_ns;  /* when it was read, as CLOCK_BOOTTIME tells */
-	struct {          /* for trace.c; begun_ns 0: not traced */
+	bool interrupted;          /* the caller was signalled: see fuse_ops.interrupt */
+	bool aside;                /* request_set_aside() */
+	bool replied;              /* by request_abandon(), request_acknowledge(), reply_pieces() */
+	bool slow_seen, slow_told; /* it waits for long, and the log says so: serve/slow.h */
+	int taken_back;            /* the answer in the place of -ECANCELED: see op_cancel() */
+	int64_t since_ms;          /* when it was interrupted; until then: when it was read */
+	int64_t read_ns;           /* when it was read, as CLOCK_BOOTTIME tells */
+	struct {                   /* for trace.c; begun_ns 0: not traced */
 		int64_t begun_ns;
 		uint64_t ino;
 	} trace;

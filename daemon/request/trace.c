@@ -25,3 +25,12 @@ void trace_end(const struct request *req, int error, size_t len)
 		(unsigned long long)req->trace.ino, (unsigned long long)req->args.offset,
 		req->args.size, result, req->replied ? ", given up before," : "", us);
 }
+
+void trace_slow(const struct request *req, int error, int64_t ns)
+{
+	long long ms = (long long)(ns / 1000000);
+
+	log_notice("%s of inode %llu, asked by process %u, was answered after %lld.%lld s%s%s",
+		request_op_name(req->op), (unsigned long long)req->trace.ino, req->pid, ms / 1000,
+		ms % 1000 / 100, error ? ": " : "", error ? errno_text(error) : "");
+}
