@@ -98,7 +98,7 @@ static void fullness_look(struct server *s, struct export *export)
 		.remedy = "remove files, or raise metadata or metadata_reserve",
 		.is_bytes = true,
 		.used = u.share_used_bytes,
-		.total = u.share_limit_bytes,
+		.total = u.share_used_bytes + u.share_left_bytes,
 	};
 	fullness_judge(export, &f, &told->metadata);
 	f = (struct filling){

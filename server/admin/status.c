@@ -206,8 +206,7 @@ static json_t *describe_space(
 		object, "protection", json_string(protection_name(permit_protection(s, export))));
 	json_object_set_new(object, "metadata",
 		json_pack("{s:I s:I s:I}", "bytes", (json_int_t)u->share_bytes, "used",
-			(json_int_t)u->share_used_bytes, "limit",
-			(json_int_t)u->share_limit_bytes));
+			(json_int_t)u->share_used_bytes, "left", (json_int_t)u->share_left_bytes));
 	return object;
 }
 

@@ -274,7 +274,7 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
 		.share_bytes = v->share.pages * PAGE_BYTES,
 		.share_used_bytes = share_used(v) * PAGE_BYTES,
-		.share_limit_bytes = share_limit(m, v) * PAGE_BYTES,
+		.share_left_bytes = share_left(m, v) * PAGE_BYTES,
 		.transactions = store_version(m->store),
 		.offset_bits = dirent_cookie_bits(&m->hash),
 		.layouts = v->now.leases.layouts,

@@ -179,7 +179,7 @@ struct meta_usage {
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
 	uint64_t share_bytes, share_used_bytes;    /* the export's part of these */
-	uint64_t share_limit_bytes;                /* with so many used nothing new can be made */
+	uint64_t share_left_bytes;                 /* that it can grow by, see share.h */
 	uint64_t transactions;                     /* that changed the store, since it was made */
 	unsigned offset_bits;                      /* directory offsets are below 1 << this */
 	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */

@@ -42,23 +42,9 @@ bool share_has_room_but_for_grants(const struct volume *v, uint64_t npages)
 	return fits(v, npages);
 }
 
-uint64_t share_left(const struct volume *v)
-{
-	if (v->share.most == UINT64_MAX)
-		return UINT64_MAX;
-	return v->share.growth - min_u64(v->share.growth, share_used(v));
-}
-
 uint64_t share_reserve(const struct meta *m, const struct volume *v)
 {
 	return v->share.most == UINT64_MAX ? m->reserve : v->share.reserve;
-}
-
-uint64_t share_limit(const struct meta *m, const struct volume *v)
-{
-	if (v->share.most != UINT64_MAX)
-		return v->share.growth;
-	return v->share.pages - min_u64(v->share.pages, m->reserve);
 }
 
 /* The part that an export has taken is in use, and is not kept once more. */
@@ -77,6 +63,19 @@ uint64_t share_reserves(const struct meta *m)
 	for (unsigned i = 0; i < m->nvolumes; i++)
 		n += reserve_left(m, &m->volumes[i]);
 	return n;
+}
+
+uint64_t share_left(const struct meta *m, const struct volume *v)
+{
+	struct store_usage store;
+	uint64_t taken, left;
+
+	store_usage(m->store, &store);
+	taken = store.used_pages + share_reserves(m);
+	left = store.npages - min_u64(store.npages, taken);
+	if (v->share.most == UINT64_MAX)
+		return left;
+	return min_u64(left, v->share.growth - min_u64(v->share.growth, share_used(v)));
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */

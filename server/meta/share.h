@@ -41,10 +41,9 @@ bool share_has_room_but_for_grants(const struct volume *v, uint64_t npages);
 /* The export's part of the store's reserve, and what is left of all parts. */
 uint64_t share_reserve(const struct meta *m, const struct volume *v);
 uint64_t share_reserves(const struct meta *m);
-/* The pages with which it can't grow any more. */
-uint64_t share_limit(const struct meta *m, const struct volume *v);
-/* Pages that the export has, and that it can still grow by; UINT64_MAX: as many as there are. */
+/* Pages that the export has. */
 uint64_t share_used(const struct volume *v);
-uint64_t share_left(const struct volume *v);
+/* Pages that it can still grow by: of its share, and of the store that all exports have. */
+uint64_t share_left(const struct meta *m, const struct volume *v);
 
 #endif

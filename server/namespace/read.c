@@ -197,18 +197,13 @@ int ns_statfs(struct ns_call *c)
 {
 	const struct space *sp = &c->v->space;
 	struct rpc_statfs_reply *rep = &c->rep->statfs;
-	struct store_usage usage;
-	uint64_t taken, left;
 
-	store_usage(c->m->store, &usage);
-	taken = usage.used_pages + share_reserves(c->m);
 	rep->pages = sp->npages;
 	rep->free_pages = sp->now.free;
 	if (ns_dirty_comes(c))
 		rep->free_pages += sp->now.dirty + c->v->now.reap_pages;
 	rep->inodes = c->v->now.inodes;
-	left = min_u64(usage.npages - min_u64(usage.npages, taken), share_left(c->v));
 	rep->free_inodes = min_u64(c->v->max_inodes - min_u64(c->v->max_inodes, rep->inodes),
-		left * PAGE_BYTES / BYTES_PER_INODE);
+		share_left(c->m, c->v) * PAGE_BYTES / BYTES_PER_INODE);
 	return 0;
 }

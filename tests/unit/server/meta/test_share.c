@@ -69,6 +69,14 @@ static uint64_t growth(unsigned i)
 	return fx.m->volumes[i].share.growth;
 }
 
+static uint64_t left(unsigned i)
+{
+	struct meta_usage usage;
+
+	meta_usage(fx.m, i, &usage);
+	return usage.share_left_bytes / PAGE_BYTES;
+}
+
 static uint64_t free_inodes(unsigned i)
 {
 	uint64_t session = fx.ctx.session;
@@ -111,10 +119,13 @@ static void expect_that_t_has_its_share(uint64_t before)
 
 static void inodes__leave_the_other_export_its_share(void **state)
 {
-	uint64_t before = free_inodes(T);
+	uint64_t before = free_inodes(T), left_before = left(T);
 
+	assert_int_equal(used(U) + left(U), growth(U));
 	fill_with_files();
 	assert_in_range(used(U), growth(U) - MARGIN, growth(U));
+	assert_true(left(U) <= MARGIN);
+	assert_int_equal(left(T), left_before);
 	assert_true(free_inodes(U) < 1000);
 	expect_that_t_has_its_share(before);
 }
