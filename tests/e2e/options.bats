@@ -235,6 +235,8 @@ checked() {
 	[ "${lines[-1]}" = "a start would fail now" ]
 }
 
+# The leak sanitizer can't trace a process that has changed its user.
+# bats test_tags=unsanitized
 @test "--check-config of root looks as the unit's user where the memory directory is that user's" {
 	# shellcheck disable=SC2016 # the inner shell's
 	unshare --mount --propagation private -- bash -euc '
