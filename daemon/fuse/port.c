@@ -207,6 +207,7 @@ void fuse_port_unmount(struct fuse_port *port)
 void fuse_port_leave(struct fuse_port *port)
 {
 	port->mounted = false;
+	session_forget_mount(port->session);
 }
 
 bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms)

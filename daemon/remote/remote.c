@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
+#include "daemon/remote/prove_key.h"
 #include "daemon/remote/remote_private.h"
 
 int remote_init(struct io_thread *thread, struct session *s)
@@ -39,6 +40,7 @@ void remote_fini(struct io_thread *thread)
 
 	if (!r)
 		return;
+	prove_key_forget(r);
 	channel_delete(r->ch);
 	evq_delete(thread->evq);
 	thread->remote = NULL;

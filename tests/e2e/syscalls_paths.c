@@ -5,6 +5,8 @@
 #include <sys/inotify.h>
 #include <sys/statfs.h>
 
+#include "common/base/sanitized.h"
+
 /* The calls, each with valid arguments except for the path. */
 struct path_call {
 	const char *name;
@@ -292,8 +294,11 @@ static void dangling_link(void)
 	all_fail("link/name", ALL, ENOENT);
 }
 
+/* Sanitizers read the paths of many calls before the kernel does. */
 static void bad_address(void)
 {
+	if (IS_SANITIZED)
+		return;
 	make("file", "");
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		errno = 0;
