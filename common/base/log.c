@@ -88,7 +88,7 @@ bool log_enabled(enum log_level level)
 	return level <= __atomic_load_n(&state.level, __ATOMIC_RELAXED);
 }
 
-static const char *level_name(enum log_level level)
+const char *log_level_name(enum log_level level)
 {
 	for (const struct word *word = log_level_words; word->text; word++)
 		if (word->value == (int)level)
@@ -107,7 +107,8 @@ static size_t format_prefix(char *buf, size_t len, enum log_level level)
 		return (size_t)snprintf(buf, len, "%.64s: ", state.program);
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_format(now.tv_sec, (int)(now.tv_nsec / 1000000), at);
-	return (size_t)snprintf(buf, len, "%.64s %s %s: ", state.program, at, level_name(level));
+	return (size_t)snprintf(
+		buf, len, "%.64s %s %s: ", state.program, at, log_level_name(level));
 }
 
 static void write_line(const char *line, size_t len)

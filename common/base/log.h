@@ -37,6 +37,7 @@ void log_set_level(enum log_level level);
 void log_set_journal(bool journal);
 /* "error", "warning", "notice", "info", "debug". */
 extern const struct word log_level_words[];
+const char *log_level_name(enum log_level level);
 bool log_enabled(enum log_level level);
 
 /* The thread that writes a line calls the watcher with the line's text; NULL: no watcher. Any

@@ -17,6 +17,8 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_WHO] = {"who"},
 		[RPC_CANCEL] = {"cancel"},
 		[RPC_RELOAD] = {"reload"},
+		[RPC_EVICT] = {"evict"},
+		[RPC_LOG] = {"log"},
 		[RPC_AUTH] = {"auth"},
 		[RPC_LOOKUP] = {"lookup", .slotted = true},
 		[RPC_GETATTR] = {"getattr", .slotted = true},

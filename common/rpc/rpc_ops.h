@@ -17,6 +17,8 @@ enum rpc_op {
 	RPC_CANCEL,     /* withdraws a request that waits for another session */
 	RPC_RELOAD,     /* admin; needs no ATTACH: reads clients and their keys anew */
 	RPC_AUTH,       /* before ATTACH: proves a key, and makes the server prove that it has it */
+	RPC_EVICT,      /* admin; needs no ATTACH: ends a session */
+	RPC_LOG,        /* the same: sets the server's log level */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,

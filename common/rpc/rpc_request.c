@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "common/base/log.h"
 #include "common/rpc/rpc_fields.h"
 #include "common/base/util.h"
 
@@ -73,6 +74,12 @@ RPC_MESSAGE(status, struct rpc_status, STATUS_FIELDS)
 	F(export_name, export_name) \
 	F(target, path)
 RPC_MESSAGE(who, struct rpc_who, WHO_FIELDS)
+
+#define EVICT_FIELDS(F) F(u64, session)
+RPC_MESSAGE(evict, struct rpc_evict, EVICT_FIELDS)
+
+#define LOG_FIELDS(F) F(u8, level)
+RPC_MESSAGE(log, struct rpc_log, LOG_FIELDS)
 
 #define SNAPSHOT_FIELDS(F)          \
 	F(u8, command)              \
@@ -302,6 +309,8 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_AUTH, auth, auth)                      \
 	F(RPC_STATUS, status, status)                \
 	F(RPC_WHO, who, who)                         \
+	F(RPC_EVICT, evict, evict)                   \
+	F(RPC_LOG, log, log)                         \
 	F(RPC_LOOKUP, lookup, name)                  \
 	F(RPC_UNLINK, name_request, name)            \
 	F(RPC_RMDIR, name_request, name)             \
@@ -447,6 +456,8 @@ static bool body_ok(const struct rpc_request *q)
 		return snapshot_ok(&q->snapshot);
 	case RPC_WHO:
 		return q->who.path.len > 0;
+	case RPC_LOG:
+		return q->log.level >= LOG_LEVEL_ERROR && q->log.level <= LOG_LEVEL_DEBUG;
 	case RPC_SETXATTR:
 		return setxattr_ok(&q->setxattr);
 	case RPC_STAGE:

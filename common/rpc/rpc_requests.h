@@ -98,6 +98,14 @@ struct rpc_who {
 	struct rpc_str path; /* from the export's root, with a slash; or an inode's number */
 };
 
+struct rpc_evict {
+	uint64_t session;
+};
+
+struct rpc_log {
+	uint8_t level; /* enum log_level */
+};
+
 enum rpc_snapshot_command { SNAPSHOT_START = 1, SNAPSHOT_POLL, SNAPSHOT_CANCEL };
 
 struct rpc_snapshot {
@@ -459,6 +467,8 @@ struct rpc_request {
 		struct rpc_cancel cancel;
 		struct rpc_status status;
 		struct rpc_who who;
+		struct rpc_evict evict;
+		struct rpc_log log;
 		struct rpc_name_request name;
 		struct rpc_ino_request ino;
 		struct rpc_readdir readdir;

@@ -38,6 +38,8 @@ static const struct word command_words[] = {
 	[CTL_STATUS] = {"status", CTL_STATUS},
 	[CTL_MOUNTS] = {"mounts", CTL_MOUNTS},
 	[CTL_LOG] = {"log", CTL_LOG},
+	[CTL_ABORT] = {"abort", CTL_ABORT},
+	[CTL_EVICT] = {"evict", CTL_EVICT},
 	[CTL_LEASES] = {"leases", CTL_LEASES},
 	[CTL_WHO] = {"who", CTL_WHO},
 	[CTL_QUOTA] = {"quota", CTL_QUOTA},
@@ -58,7 +60,9 @@ static const char *const operand_names[] = {
 	[CTL_NAME] = "NAME",
 	[CTL_FILE] = "FILE",
 	[CTL_MOUNTPOINT] = "MOUNTPOINT",
+	[CTL_TARGET] = "MOUNTPOINT|server",
 	[CTL_LEVEL] = "LEVEL",
+	[CTL_SESSION] = "SESSION",
 	[CTL_SERVER] = "HOST",
 };
 
@@ -94,12 +98,33 @@ static const struct command {
 		},
 	[CTL_LOG] =
 		{
-			.purpose = "sets the log level of a mount's daemon, while it runs",
+			.purpose =
+				"sets the log level of a mount's daemon, or of the server, while it runs",
 			.help = "  MOUNTPOINT  a place where rmemfs is mounted on this machine\n"
+				"  server      the server of this machine; its socket's path, if it has "
+				"another\n"
 				"  LEVEL       error, warning, notice, info or debug\n",
-			.operands = {CTL_MOUNTPOINT, CTL_LEVEL},
+			.operands = {CTL_TARGET, CTL_LEVEL},
 			.noperands = 2,
 			.required = 2,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_ABORT] =
+		{
+			.purpose = "ends a mount that hangs: what is not written is lost",
+			.help = "  MOUNTPOINT  a place where rmemfs is mounted on this machine\n",
+			.operands = {CTL_MOUNTPOINT},
+			.noperands = 1,
+			.required = 1,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_EVICT] =
+		{
+			.purpose = "ends a client's session at a server, so that others go on",
+			.help = "  SESSION     its number, as 'rmemfsctl status' shows it\n" HELP_HOST,
+			.operands = {CTL_SESSION, CTL_HOST},
+			.noperands = 2,
+			.required = 1,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_LEASES] =

@@ -42,8 +42,9 @@ struct ctl {
 	/* SNAPSHOT; NULL: another one. */
 	const struct rpc_snapshot *snapshot;
 	struct ctl_snapshot_state *state;
-	bool reload;   /* RELOAD */
-	bool answered; /* SNAPSHOT, RELOAD */
+	/* A request that is done when it is answered: RELOAD, EVICT, LOG; NULL: another one. */
+	const struct rpc_request *order;
+	bool answered; /* SNAPSHOT, or the order */
 	char *why;
 	size_t whylen;
 };
@@ -150,8 +151,8 @@ static bool has_text(const struct ctl *ctl)
 
 static uint16_t op_of(const struct ctl *ctl)
 {
-	if (ctl->reload)
-		return RPC_RELOAD;
+	if (ctl->order)
+		return ctl->order->op;
 	return ctl->snapshot ? RPC_SNAPSHOT : ctl->who ? RPC_WHO : RPC_STATUS;
 }
 
@@ -177,12 +178,14 @@ static int client_ask(struct ctl *ctl)
 	struct rpc_request req = {.op = op_of(ctl), .slot = RPC_NO_SLOT};
 	int err;
 
-	if (ctl->snapshot) {
+	if (ctl->order) {
+		req = *ctl->order;
+	} else if (ctl->snapshot) {
 		req.snapshot = *ctl->snapshot;
 	} else if (ctl->who) {
 		req.who = *ctl->who;
 		req.who.offset = ctl->len;
-	} else if (!ctl->reload) {
+	} else {
 		req.status.offset = has_text(ctl) ? 0 : ctl->len;
 	}
 	if (!ctl->asked_ns)
@@ -246,12 +249,12 @@ static int take_snapshot(struct ctl *ctl, const struct event *event)
 	return 0;
 }
 
-static int take_reload(struct ctl *ctl, const struct event *event)
+static int take_done(struct ctl *ctl, const struct event *event)
 {
 	struct rpc_reply rep;
 	int err = rpc_reply_decode(&rep, event->data, event->len);
 
-	if (err || rep.op != RPC_RELOAD)
+	if (err || rep.op != ctl->order->op)
 		return fail(ctl, -EPROTO,
 			"the server's answer is malformed: install the same release on both machines");
 	if (rep.status)
@@ -262,15 +265,15 @@ static int take_reload(struct ctl *ctl, const struct event *event)
 
 static bool is_answered(const struct ctl *ctl)
 {
-	if (ctl->snapshot || ctl->reload)
+	if (ctl->snapshot || ctl->order)
 		return ctl->answered;
 	return has_text(ctl) && (!ctl->course || ctl->course->nrounds >= ctl->rounds);
 }
 
 static int take_answer(struct ctl *ctl, const struct event *event)
 {
-	if (ctl->reload)
-		return take_reload(ctl, event);
+	if (ctl->order)
+		return take_done(ctl, event);
 	return ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);
 }
 
@@ -557,10 +560,11 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 	return err ? err : connect_and_ask(&ctl);
 }
 
-int ctl_ask_reload(const char *where, int timeout_ms, char *why, size_t whylen)
+int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, char *why,
+	size_t whylen)
 {
 	struct ctl ctl = {
-		.until_ms = now_ms() + timeout_ms, .reload = true, .why = why, .whylen = whylen};
+		.until_ms = now_ms() + timeout_ms, .order = order, .why = why, .whylen = whylen};
 	int err;
 
 	snprintf(why, whylen, "can't talk to the server");

@@ -1,5 +1,5 @@
-/* client.h - asks a server for its status, for who has a file, for a snapshot, or for a reload; and
- * follows a connection step by step.
+/* client.h - asks a server for its status, for who has a file, for a snapshot, gives it
+ * orders, and follows a connection step by step.
  *
  * ERRORS     0 or -errno with a line in why, which is printable: a server may have written it.
  */
@@ -40,8 +40,10 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 	const char *export_name, const char *dir, struct ctl_snapshot_state *state, char *why,
 	size_t whylen);
 
-/* Makes the server read its clients and keys anew. */
-int ctl_ask_reload(const char *where, int timeout_ms, char *why, size_t whylen);
+/* Has the server do something that its answer says is done: RELOAD, EVICT, LOG. It does so for root
+ * and its own user, by its socket. slot: RPC_NO_SLOT. */
+int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, char *why,
+	size_t whylen);
 
 /* The steps of a connection, in their order. */
 enum ctl_step { CTL_STEP_OPEN, CTL_STEP_CONNECT, CTL_STEP_PROVE, CTL_STEP_ASK };

@@ -1,8 +1,13 @@
 /* rmemfsctl.c - the admin tool: shows what a server is doing, and whether its stored state is
- * whole; makes keys; checks what a mount needs. */
+ * whole; gives orders to servers and mounts; makes keys; checks what a mount needs. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "common/auth/auth_memory.h"
@@ -21,6 +26,8 @@
 #include "daemon/ctl/snapshot.h"
 
 enum { TIMEOUT_MS = 5000 };
+
+#define FUSE_CONNECTIONS "/sys/fs/fuse/connections"
 
 struct answer {
 	char *text;
@@ -114,14 +121,39 @@ static int show(const struct ctl_args *args)
 	return printed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int reload(const char *where)
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+/* without: the beginning of the message if it fails. */
+static int order(const char *where, const struct rpc_request *req, const char *without)
 {
 	char why[RPC_TEXT_MAX + 1];
 
-	if (!ctl_ask_reload(where, TIMEOUT_MS, why, sizeof(why)))
+	if (!ctl_order(where, TIMEOUT_MS, req, why, sizeof(why)))
 		return EXIT_SUCCESS;
-	log_error("%s: nothing is reloaded: %s", where, why);
+	log_error("%s: %s: %s", where, without, why);
 	return EXIT_FAILURE;
+}
+
+static int reload(const char *where)
+{
+	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
+
+	return order(where, &req, "nothing is reloaded");
+}
+
+static int evict(const char *session, const char *where)
+{
+	struct rpc_request req = {.op = RPC_EVICT, .slot = RPC_NO_SLOT};
+	char quoted[WORD_QUOTED_BYTES], *end;
+
+	errno = 0;
+	req.evict.session = strtoull(session, &end, 10);
+	if (errno || *end || !isdigit((unsigned char)*session) || !req.evict.session) {
+		log_error("SESSION %s: not the number of a session, as 'rmemfsctl status' has it",
+			word_quote(session, quoted));
+		return EXIT_FAILURE;
+	}
+	return order(where, &req, "no session is ended");
 }
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
@@ -214,30 +246,80 @@ static int show_mounts(const struct ctl_args *args)
 	return out(printed && connected);
 }
 
-static int set_level(const char *dir, const char *level)
+static int set_server_level(const char *target, int level)
+{
+	const bool is_default = strcmp(target, "server") == 0;
+	const struct rpc_request req = {
+		.op = RPC_LOG, .slot = RPC_NO_SLOT, .log.level = (uint8_t)level};
+
+	if (!is_default && is_folder(target)) {
+		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", target);
+		return EXIT_FAILURE;
+	}
+	return order(is_default ? RMEMFS_DEFAULT_SOCKET : target, &req, "the level is not set");
+}
+
+/* target: a mount of this machine, the word "server", or a server. */
+static int set_level(const char *target, const char *level)
 {
 	struct mount mount;
-	autofree char *text = ctl_find_mount(dir, &mount);
+	autofree char *text = ctl_find_mount(target, &mount);
 	char question[MOUNT_QUESTION_BYTES], why[512], all[64], quoted[WORD_QUOTED_BYTES];
 	int value;
 	json_t *answer;
 
-	if (!text) {
-		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", dir);
-		return EXIT_FAILURE;
-	}
 	if (!word_find(log_level_words, level, &value)) {
 		word_list(log_level_words, all, sizeof(all));
 		log_error("level %s: unknown; must be %s", word_quote(level, quoted), all);
 		return EXIT_FAILURE;
 	}
+	if (!text)
+		return set_server_level(target, value);
 	snprintf(question, sizeof(question), "log %s", level);
 	if (ctl_ask_mount(&mount, question, TIMEOUT_MS, &answer, why, sizeof(why))) {
-		log_error("%s: %s", dir, why);
+		log_error("%s: %s", target, why);
 		return EXIT_FAILURE;
 	}
 	json_decref(answer);
 	return EXIT_SUCCESS;
+}
+
+/* Where nobody has mounted fusectl, root mounts it for this process alone. */
+static int open_abort(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err = errno;
+
+	if (fd >= 0 || err != ENOENT || geteuid() != 0)
+		return fd;
+	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		mount("none", FUSE_CONNECTIONS, "fusectl", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			NULL) == 0)
+		return open(path, O_WRONLY | O_CLOEXEC);
+	errno = err;
+	return -1;
+}
+
+/* The kernel ends the connection: each request fails, and the daemon goes. */
+static int abort_mount(const char *dir)
+{
+	struct mount mount;
+	autofree char *text = ctl_find_mount(dir, &mount);
+	autoclose int fd = -1;
+	char path[64];
+
+	if (!text) {
+		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", dir);
+		return EXIT_FAILURE;
+	}
+	snprintf(path, sizeof(path), FUSE_CONNECTIONS "/%u/abort", mount.minor);
+	fd = open_abort(path);
+	if (fd >= 0 && write(fd, "1", 1) == 1)
+		return EXIT_SUCCESS;
+	log_error("%s: can't write to %s: %s%s", mount.dir, path, errno_text(errno),
+		errno == ENOENT   ? ": mount -t fusectl none " FUSE_CONNECTIONS
+		: errno == EACCES ? ": root and the user of the mount may do this"
+				  : "");
+	return EXIT_FAILURE;
 }
 
 /* ---- main ------------------------------------------------------------------------------------ */
@@ -260,7 +342,11 @@ int main(int argc, char **argv)
 	case CTL_MOUNTS:
 		return show_mounts(&args);
 	case CTL_LOG:
-		return set_level(args.operands[CTL_MOUNTPOINT], args.operands[CTL_LEVEL]);
+		return set_level(args.operands[CTL_TARGET], args.operands[CTL_LEVEL]);
+	case CTL_ABORT:
+		return abort_mount(args.operands[CTL_MOUNTPOINT]);
+	case CTL_EVICT:
+		return evict(args.operands[CTL_SESSION], args.operands[CTL_HOST]);
 	case CTL_SNAPSHOT:
 		return ctl_snapshot(
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);

@@ -7,6 +7,7 @@
 #include "common/base/service.h"
 #include "common/base/util.h"
 #include "server/admin/fullness.h"
+#include "server/admin/order.h"
 #include "server/admin/status.h"
 #include "server/admin/who.h"
 #include "server/base/tick.h"
@@ -74,46 +75,35 @@ static void control_cancel(struct client_request *req)
 		client_request_answer(req, &(struct rpc_reply){0});
 }
 
+typedef void control(struct client_request *req);
+
+static control *const without_session[RPC_OP_MAX] = {
+	[RPC_ATTACH] = attach_request,
+	[RPC_AUTH] = auth_request,
+	[RPC_STATUS] = status_answer,
+	[RPC_WHO] = who_answer,
+	[RPC_SNAPSHOT] = snapshot_request,
+	[RPC_RELOAD] = reload_request,
+	[RPC_EVICT] = order_evict,
+	[RPC_LOG] = order_log,
+};
+
+static control *const of_session[RPC_OP_MAX] = {
+	[RPC_REGIONS] = client_session_regions,
+	[RPC_PING] = ping,
+	[RPC_BYE] = client_session_bye,
+	[RPC_CANCEL] = control_cancel,
+	[RPC_FROZEN] = snapshot_frozen,
+};
+
 void control_run(struct client_request *req)
 {
-	if (req->rpc.op == RPC_STATUS) {
-		status_answer(req);
-		return;
-	}
-	if (req->rpc.op == RPC_WHO) {
-		who_answer(req);
-		return;
-	}
-	if (req->rpc.op == RPC_SNAPSHOT) {
-		snapshot_request(req);
-		return;
-	}
-	if (req->rpc.op == RPC_RELOAD) {
-		reload_request(req);
-		return;
-	}
-	if (req->rpc.op == RPC_ATTACH) {
-		attach_request(req);
-		return;
-	}
-	if (req->rpc.op == RPC_AUTH) {
-		auth_request(req);
-		return;
-	}
-	if (!req->conn->session) {
-		conn_breach(req->conn, "a request before it has attached");
-		return;
-	}
-	if (req->rpc.op == RPC_REGIONS)
-		client_session_regions(req);
-	else if (req->rpc.op == RPC_PING)
-		ping(req);
-	else if (req->rpc.op == RPC_CANCEL)
-		control_cancel(req);
-	else if (req->rpc.op == RPC_FROZEN)
-		snapshot_frozen(req);
+	if (without_session[req->rpc.op])
+		without_session[req->rpc.op](req);
+	else if (req->conn->session)
+		of_session[req->rpc.op](req);
 	else
-		client_session_bye(req);
+		conn_breach(req->conn, "a request before it has attached");
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

@@ -497,7 +497,9 @@ void client_request_answer(struct client_request *req, struct rpc_reply *rep)
  * to see it. */
 static enum log_level refusal_level(unsigned op)
 {
-	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+	bool at_terminal = op == RPC_WHO || op == RPC_SNAPSHOT || op == RPC_EVICT;
+
+	return at_terminal ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
 }
 
 static void log_refusal(const struct client_request *req, const char *reason)

@@ -37,6 +37,11 @@ entry() {
 	rmemfsctl mounts --json | jq -re ".[] | select(.mountpoint == \"$mnt\") | $1"
 }
 
+# is_gone PID
+is_gone() {
+	! kill -0 "$1" 2>/dev/null
+}
+
 @test "mounts are listed, with their servers and states" {
 	start_server
 	mount_rmem
@@ -261,6 +266,35 @@ entry() {
 }
 
 # More silent peers than are served at once, and questions that are none.
+@test "log: the server's level is changed while it runs, too" {
+	start_server
+	rmemfsctl log "$socket" warning
+	mount_rmem
+	run ! grep -q "at export 'default' begins" "$dir/server.log"
+	rmemfsctl log "$socket" info
+	umount_rmem
+	grep -q "at export 'default' has ended" "$dir/server.log"
+	run -1 rmemfsctl log "$socket" loud
+	[[ $output == *"level 'loud': unknown; must be error, warning, notice, info or debug" ]]
+	run -1 rmemfsctl log "$dir" info
+	[[ $output == *"$dir: no rmemfs is mounted there: see 'rmemfsctl mounts'" ]]
+}
+
+@test "abort: a mount whose server stands still ends, and with it what waits there" {
+	start_server
+	mount_rmem -o peer_timeout=60
+	touch "$mnt/file"
+	suspend "$server_pid"
+	run -1 rmemfsctl abort "$dir"
+	mkdir "$mnt/made" 2>"$dir/mkdir.log" 3>&- &
+	until_true 20 waits_for server
+	rmemfsctl abort "$mnt"
+	run ! wait $!
+	grep -q "Software caused connection abort\|Transport endpoint is not connected" "$dir/mkdir.log"
+	until_true 20 is_gone "$daemon_pid"
+	kill -CONT "$server_pid"
+}
+
 @test "silent and wrong peers of the socket keep nobody away for long" {
 	start_server
 	mount_rmem

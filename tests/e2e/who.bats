@@ -145,6 +145,26 @@ is_silent() {
 	[ "$(status_of '.exports[0].contested_locks | length')" = 0 ]
 }
 
+@test "an administrator ends the session that keeps others waiting, and its mount begins another" {
+	local session reader
+	suspend "${mounts[1]}"
+	stat -c %s "$dir/2/$file" >"$dir/size" 3>&- &
+	reader=$!
+	who_says '.waiting | length' 1
+	session=$(who_has '.holders[0].session')
+	rmemfsctl evict "$session" "$socket"
+	# Over shm a process that is stopped may still write to the memory.
+	[ "$transport" != shm ] || kill -CONT "${mounts[1]}"
+	wait "$reader"
+	[ -s "$dir/size" ]
+	grep -q "session $session of .*:$dir/1 (pid ${mounts[1]}) at export 'default' has ended: an administrator ended it" "$dir/server.log"
+	[[ $(refused evict "$session" "$socket") == *": no session is ended: there is no session $session" ]]
+	kill -CONT "${mounts[1]}"
+	until_true 20 touch "$dir/1/after"
+	[ -e "$dir/2/after" ]
+	[[ $(refused evict 1x "$socket") == "rmemfsctl: SESSION '1x': not the number of a session, as 'rmemfsctl status' has it" ]]
+}
+
 @test "the log says of each session that it shares" {
 	[ "$(grep -c ": session .*:$dir/[12] (pid [0-9]*)) at export 'default' begins over .*, share\$" "$dir/server.log")" -eq 2 ]
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/base/log.h"
+
 static uint8_t tail_bytes[SAMPLE_TAIL_BYTES];
 
 static struct rpc_str str(const char *s)
@@ -199,6 +201,12 @@ struct rpc_request request_of(unsigned op)
 	case RPC_QUOTA:
 		q.quota = (struct rpc_quota){QUOTA_GROUP, UINT32_MAX, 4096, true};
 		break;
+	case RPC_EVICT:
+		q.evict.session = 1ull << 60;
+		break;
+	case RPC_LOG:
+		q.log.level = LOG_LEVEL_NOTICE;
+		break;
 	case RPC_STATFS:
 	case RPC_RELOAD:
 	case RPC_OP_MAX:
@@ -324,6 +332,8 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_BYE:
 	case RPC_CANCEL:
 	case RPC_RELOAD:
+	case RPC_EVICT:
+	case RPC_LOG:
 	case RPC_RETURN:
 	case RPC_STAGE:
 	case RPC_FROZEN:
