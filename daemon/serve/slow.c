@@ -75,7 +75,7 @@ void slow_tick(struct io_thread *thread, int64_t now)
 	if (now < priv->slow_look_ms)
 		return;
 	priv->slow_look_ms = now + LOOK_MS;
-	if (!priv->nused || !is_connected(thread))
+	if (list_empty(&priv->used_requests) || !is_connected(thread))
 		return;
 	request_each(thread, slow_find, &untold);
 	if (untold.n && log_ratelimit_ok(&limit, LOG_MS))
