@@ -86,6 +86,7 @@ endforeach()
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc)
 install(FILES config/client.conf config/server.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config COMPONENT doc)
+install(FILES docs/GUIDE.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT doc)
 install(FILES tests/bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench COMPONENT doc)
 install(DIRECTORY tests/bench/plots DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench COMPONENT doc
   FILES_MATCHING PATTERN *.csv PATTERN *.svg)
@@ -108,6 +109,7 @@ install_page(daemon/rmemfs.8 client)
 install_page(daemon/rmemfsctl.8 client)
 install_page(daemon/rmemfs-metrics.8 client)
 install_page(config/rmemfs.conf.5 client)
+install_page(docs/rmemfs-guide.7 client)
 install_page(server/rmemfs-server.8 server)
 
 # Never replace an administrator's file: install an example only where there is none.

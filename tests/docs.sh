@@ -9,12 +9,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/tap.bash
 . tests/tap.bash
+# shellcheck source=tests/shown.bash
+. tests/shown.bash
 bin=${1:-build/dev}/bin
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-docs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 programs=(rmemfs rmemfs-server rmemfsctl rmemfs-metrics)
-manuals=(daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 daemon/rmemfs-metrics.8 config/rmemfs.conf.5)
+manuals=(daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 daemon/rmemfs-metrics.8 config/rmemfs.conf.5
+	docs/rmemfs-guide.7)
 conf_page=config/rmemfs.conf.5
 
 complain() {
@@ -368,26 +371,6 @@ exit_statuses() {
 
 # ---- what is shown as an example -----------------------------------------------------------------
 
-# blocks FILE: fenced blocks of Markdown as $work/block.N; those for a shell end in .sh.
-blocks() {
-	rm -f "$work"/block.*
-	awk -v to="$work/block." '
-		/^```/ { on = !on; out = to (++n) ($0 == "```sh" ? ".sh" : ""); next }
-		on { print > out }' "$1"
-}
-
-# Commands, one per line: continued lines are joined, comments and redirections removed.
-commands() {
-	sed -e ':a; /\\$/ { N; s/\\\n//; ba }' "$@" | sed -E 's/(^|[[:space:]])#.*//; s/&&/\n/g' |
-		sed -E 's/^[[:space:]]+//; s/[[:space:]]+$//' | grep . || true
-}
-
-# Text in backquotes within a line is a command, too, if it begins with a program of ours.
-inline_commands() {
-	# shellcheck disable=SC2016 # backquotes of Markdown
-	grep -oE '`(rmemfs|rmemfsctl|rmemfs-server) [^`]*`' "$1" | tr -d '`' || true
-}
-
 # known_settings ARGUMENTS...: the settings in -o are accepted.
 known_settings() {
 	local word item previous='' items status=0
@@ -426,17 +409,36 @@ known_command() {
 	esac
 }
 
-readme_commands() {
+# document_commands FILE
+document_commands() {
 	local line seen=0 status=0
-	blocks README.md
+	shown_blocks "$1" "$work/block"
 	while read -r line; do
 		seen=$((seen + 1))
 		known_command "$line" || status=1
 	done < <(
-		commands "$work"/block.*.sh
-		inline_commands README.md
+		shown_commands "$work"/block.*.sh
+		shown_inline "$1"
 	)
 	[ "$seen" -gt 10 ] || complain "only $seen commands were found" || status=1
+	return "$status"
+}
+
+# Each entry of the list is about a command that a document shows. A command of ours within a line, without
+# words to be replaced, is part of one that is run.
+commands_elsewhere() {
+	local i status=0 document command
+	for document in README.md docs/GUIDE.md; do
+		shown_blocks "$document" "$work/block"
+		shown_commands "$work"/block.*.sh
+	done >"$work/shown"
+	for ((i = 0; i < ${#shown_elsewhere[@]}; i += 2)); do
+		grep -qxE -e "${shown_elsewhere[i]}" "$work/shown" ||
+			complain "tests/shown.bash: no document shows ${shown_elsewhere[i]}" || status=1
+	done
+	while read -r command; do
+		grep -qF -e "$command" "$work/shown" || complain "no block for a shell has: $command" || status=1
+	done < <(cat README.md docs/GUIDE.md >"$work/both" && shown_inline "$work/both" | grep -vE '\b[A-Z]{2,}\b')
 	return "$status"
 }
 
@@ -447,18 +449,19 @@ server_takes() {
 }
 
 # Configuration examples are accepted, and an fstab line's options, too.
-readme_files() {
+document_files() {
 	local file kinds='' options
-	blocks README.md
+	shown_blocks "$1" "$work/block"
 	for file in "$work"/block.*; do
 		case $(head -n 1 "$file") in
 		"# "*server.conf*)
 			server_takes "$file" || return
 			kinds+=s
 			;;
+		"# "*client.conf*) accepted -c "$file" >/dev/null || complain "$file is refused" || return ;;
 		"# "*fstab*)
-			options=$(awk '!/^#/ { print $4 }' "$file")
-			accepts "$options" || complain "fstab: $options are refused" || return
+			options=$(awk '$3 == "rmemfs" { print $4 }' "$file")
+			[ -z "$options" ] || accepts "$options" || complain "fstab: $options are refused" || return
 			kinds+=f
 			;;
 		"# "*.env*)
@@ -482,10 +485,40 @@ unit_example() {
 readme_packages() {
 	# shellcheck source=config/packages.sh
 	. config/packages.sh
-	blocks README.md
-	commands "$work"/block.*.sh | sed -n 's/^apt-get install //p' | tr -s ' ' '\n' >"$work/README.md"
+	shown_blocks README.md "$work/block"
+	shown_commands "$work"/block.*.sh | sed -n 's/^apt-get install //p' | tr -s ' ' '\n' >"$work/README.md"
 	printf '%s\n' "${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" >"$work/packages.sh"
 	same "packages" "$work/packages.sh" "$work/README.md"
+}
+
+# The guide on the Web is the manual page.
+guide_is_the_page() {
+	awk -f docs/markdown.awk docs/rmemfs-guide.7 | diff docs/GUIDE.md - ||
+		complain "make it anew: awk -f docs/markdown.awk docs/rmemfs-guide.7 >docs/GUIDE.md"
+}
+
+# Links to its chapters, from itself and from the README.
+guide_chapters() {
+	sed -nE 's/^#+ (.*)/\L\1/p' docs/GUIDE.md | sed 's/[^a-z0-9 -]//g; s/ /-/g' >"$work/chapters"
+	{
+		grep -oE '\]\(#[^)]+' docs/GUIDE.md
+		grep -oE '\]\(docs/GUIDE\.md#[^)]+' README.md
+	} | sed 's/.*#//' >"$work/linked"
+	all_in "links to chapters" "$work/linked" "$work/chapters"
+}
+
+# Metrics and keys that the guide names.
+guide_names() {
+	local name status=0
+	grep -oE '\brmemfs_(mount|server|export)_[a-z_]+' docs/rmemfs-guide.7 | sed 's/_total$//' | sort -u >"$work/rmemfs-guide.7"
+	grep -oE '"rmemfs_[a-z_]+"' daemon/metrics/openmetrics.c | tr -d '"' >"$work/openmetrics.c"
+	all_in "metrics" "$work/rmemfs-guide.7" "$work/openmetrics.c" || status=1
+	"$bin/docs_keys_daemon" | cut -f 1 >"$work/keys"
+	"$bin/docs_keys_server" | cut -f 1 >>"$work/keys"
+	while read -r name; do
+		grep -qx "$name" "$work/keys" || complain "there is no key $name" || status=1
+	done < <(sed -nE 's/^\.(Pq )?Ic ([a-z_]+)( .*)?$/\2/p' docs/rmemfs-guide.7 | grep -v '^rmemfs_' | sort -u)
+	return "$status"
 }
 
 # Both examples of rmemfs.conf(5), the server's first.
@@ -603,8 +636,15 @@ check "checks and members of doctor" doctor
 check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8
 check "exit statuses of rmemfs" exit_statuses
-check "commands of the README" readme_commands
-check "configuration shown in the README" readme_files
+check "commands of the README" document_commands README.md
+check "commands of the guide" document_commands docs/GUIDE.md
+check "commands that guide.bats does not run" commands_elsewhere
+check "configuration shown in the README" document_files README.md
+check "configuration shown in the guide" document_files docs/GUIDE.md
+check "docs/GUIDE.md is rmemfs-guide(7)" guide_is_the_page
+check "chapters of the guide" guide_chapters
+check "metrics and keys in the guide" guide_names
+check "messages in rmemfs-guide(7)" messages docs/rmemfs-guide.7
 check "example of rmemfs@" unit_example
 check "packages in the README" readme_packages
 check "examples of rmemfs.conf(5)" conf_examples

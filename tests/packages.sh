@@ -60,6 +60,7 @@ contents() {
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
 		-rw-r--r-- usr/share/lintian/overrides/rmemfs
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5.gz
+		-rw-r--r-- usr/share/man/man7/rmemfs-guide.7.gz
 		-rw-r--r-- usr/share/man/man8/rmemfs-metrics.8.gz
 		-rw-r--r-- usr/share/man/man8/rmemfs.8.gz
 		-rw-r--r-- usr/share/man/man8/rmemfsctl.8.gz

@@ -246,7 +246,7 @@ all_of() {
 	local -a list
 	case $1 in
 	documents) mapfile -t list < <(files '*.md') && run documents "${list[@]}" ;;
-	pages) mapfile -t list < <(files '*.1' '*.5' '*.8') && run pages "${list[@]}" ;;
+	pages) mapfile -t list < <(files '*.1' '*.5' '*.7' '*.8') && run pages "${list[@]}" ;;
 	comments)
 		mapfile -t list < <(files '*.c' '*.h') && run c_comments "${list[@]}"
 		mapfile -t list < <(scripts | sort) && run script_comments "${list[@]}"
@@ -274,7 +274,7 @@ if [ $# -gt 0 ]; then
 	for file in "$@"; do
 		case $file in
 		*.md) run documents "$file" ;;
-		*.[158]) run pages "$file" ;;
+		*.[1578]) run pages "$file" ;;
 		*.[ch]) run c_comments "$file" ;;
 		*) run script_comments "$file" ;;
 		esac

@@ -81,6 +81,7 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/README.md
 		-rw-r--r-- usr/share/doc/rmemfs/config/client.conf
 		-rw-r--r-- usr/share/doc/rmemfs/config/server.conf
+		-rw-r--r-- usr/share/doc/rmemfs/docs/GUIDE.md
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/README.md
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/README.csv
@@ -90,6 +91,7 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-names.csv
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-names.svg
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5
+		-rw-r--r-- usr/share/man/man7/rmemfs-guide.7
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8
 		-rw-r--r-- usr/share/man/man8/rmemfs-metrics.8
 		-rw-r--r-- usr/share/man/man8/rmemfs.8
@@ -97,7 +99,7 @@ installed() {
 		-rw-r--r-- usr/share/zsh/vendor-completions/_rmemfs
 	END
 	diff "$dir/expected" "$dir/found"
-	for page in daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5; do
+	for page in daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5 docs/rmemfs-guide.7; do
 		cmp "$repository/$page" "$root/usr/share/man/man${page##*.}/${page##*/}"
 	done
 }

@@ -8,6 +8,9 @@ units_of_manager=(basic.target sysinit.target sockets.target shutdown.target umo
 	remote-fs.target remote-fs-pre.target multi-user.target system.slice -.slice
 	systemd-journald.service systemd-journald.socket)
 
+# More options for unshare(1) and nsenter(1): --net gives it a network of its own.
+manager_spaces=()
+
 # shellcheck disable=SC2016 # the inner shell's
 manager_inside='
 	cd /
@@ -52,7 +55,7 @@ start_manager() {
 		umount "$1/groups"
 		shift 2
 		exec unshare "$@"' bash "$dir" "$(manager_group)" \
-		--mount --propagation private --uts --ipc --cgroup --pid --fork --kill-child=KILL --mount-proc -- \
+		"${manager_spaces[@]}" --mount --propagation private --uts --ipc --cgroup --pid --fork --kill-child=KILL --mount-proc -- \
 		bash -euc "$manager_inside" bash "$1" "$dir" "${units_of_manager[*]}" >"$dir/manager.log" 2>&1 3>&- &
 	manager_outer=$!
 	until_true 20 manager_runs || die "systemd does not run"
@@ -66,7 +69,7 @@ manager_runs() {
 
 # managed COMMAND...: runs it beside the manager.
 managed() {
-	nsenter --target "$manager" --mount --pid --uts --ipc --cgroup -- "$@" 3>&-
+	nsenter --target "$manager" --mount --pid --uts --ipc --cgroup "${manager_spaces[@]}" -- "$@" 3>&-
 }
 
 manager_group() {
