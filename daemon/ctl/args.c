@@ -60,7 +60,7 @@ static const char *const operand_names[] = {
 	[CTL_NAME] = "NAME",
 	[CTL_FILE] = "FILE",
 	[CTL_MOUNTPOINT] = "MOUNTPOINT",
-	[CTL_TARGET] = "MOUNTPOINT|server",
+	[CTL_TARGET] = "TARGET",
 	[CTL_LEVEL] = "LEVEL",
 	[CTL_SESSION] = "SESSION",
 	[CTL_SERVER] = "HOST",
@@ -100,9 +100,10 @@ static const struct command {
 		{
 			.purpose =
 				"sets the log level of a mount's daemon, or of the server, while it runs",
-			.help = "  MOUNTPOINT  a place where rmemfs is mounted on this machine\n"
-				"  server      the server of this machine; its socket's path, if it has "
-				"another\n"
+			.help = "  TARGET      a place where rmemfs is mounted on this machine; or the "
+				"word server:\n"
+				"              this machine's server; or the path of a server's "
+				"socket\n"
 				"  LEVEL       error, warning, notice, info or debug\n",
 			.operands = {CTL_TARGET, CTL_LEVEL},
 			.noperands = 2,

@@ -112,7 +112,7 @@ static inline struct rpc_str op_name(const char *name)
 	return (struct rpc_str){.s = name, .len = (uint16_t)strlen(name)};
 }
 
-/* What it waits for, as status and the log call it: "server", "lease" ... */
+/* Its name in status and in the log: "server", "lease" ... */
 const char *op_wait_name(enum op_wait wait);
 /* The op of any request. */
 struct op *op_of(struct request *req);

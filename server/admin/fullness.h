@@ -5,8 +5,8 @@
  *     0 ──80 % used──> 80 ──90 %──> 90 ──95 %──> 95
  *       <──below 78 %──   <──below 88 %──   <──below 93 %──
  *
- * A line in the log tells of each change. A level is left only below two percent less, so that small
- * changes up and down give no lines.
+ * A line in the log tells of each change. A level is left only below two percent less, so that
+ * small changes up and down give no lines.
  *
  * THREADS    The metadata thread.
  */
