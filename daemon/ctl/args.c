@@ -98,8 +98,7 @@ static const struct command {
 		},
 	[CTL_LOG] =
 		{
-			.purpose =
-				"sets the log level of a mount's daemon, or of the server, while it runs",
+			.purpose = "sets the log level of a mount's daemon, or of a server",
 			.help = "  TARGET      a place where rmemfs is mounted on this machine; or the "
 				"word server:\n"
 				"              this machine's server; or the path of a server's "
@@ -140,8 +139,7 @@ static const struct command {
 		},
 	[CTL_WHO] =
 		{
-			.purpose =
-				"shows the clients that have a file of a shared export, or wait for it",
+			.purpose = "shows the clients that have a shared file, or wait for it",
 			.help = "  EXPORT      name of the export\n"
 				"  PATH        a file in it: /PATH from its root, or an inode's "
 				"number\n" HELP_HOST HELP_JSON,
