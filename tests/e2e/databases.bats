@@ -7,10 +7,6 @@
 
 load helpers
 
-nightly() {
-	[ "${RMEMFS_TEST_NIGHTLY:-0}${RMEMFS_TEST_SANITIZED:-0}${RMEMFS_TEST_SMALL:-0}" = 100 ]
-}
-
 setup() {
 	# shellcheck disable=SC2034 # the helpers take it
 	test_seconds=600
@@ -18,7 +14,7 @@ setup() {
 	# This configuration reuses freed pages soon after a restart.
 	server_conf=$dir/server.conf
 	export_size=160MiB
-	! nightly || export_size=512MiB
+	! at_full_size || export_size=512MiB
 	cat >"$server_conf" <<-END
 		lease_time = 1;
 		exports = ({ name = "default"; size = "$export_size"; });
@@ -127,7 +123,7 @@ is_killed_with_the_daemon() {
 sqlite_rounds() {
 	local n rounds=4 row=0
 	local ends=(alone_is_killed is_killed_after_the_server is_killed_with_the_server is_killed_with_the_daemon)
-	! nightly || rounds=12
+	! at_full_size || rounds=12
 	echo 0 >"$dir/committed"
 	[ "$(sqlite3 "$mnt/db" "PRAGMA journal_mode = $1")" = "$1" ]
 	sqlite3 "$mnt/db" 'CREATE TABLE t (n INTEGER PRIMARY KEY, pad TEXT); CREATE INDEX i ON t (pad);

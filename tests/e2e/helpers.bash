@@ -31,6 +31,11 @@ small() {
 	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]
 }
 
+# at_full_size: nightly, where neither a sanitizer nor an emulated guest slows the programs down.
+at_full_size() {
+	[ "${RMEMFS_TEST_NIGHTLY:-0}${RMEMFS_TEST_SANITIZED:-0}${RMEMFS_TEST_SMALL:-0}" = 100 ]
+}
+
 # mib NATIVE SMALL: prints how many MiB a test is to use.
 mib() {
 	if small; then echo "$2"; else echo "$1"; fi

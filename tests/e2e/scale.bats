@@ -9,7 +9,7 @@ setup() {
 	test_seconds=2400
 	setup_rmem
 	few=5000 many=25000 reserve=160MiB size=768MiB
-	if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
+	if at_full_size; then
 		many=1000000 reserve=1GiB size=4352MiB
 	fi
 	if small; then

@@ -12,7 +12,7 @@ folders=50
 setup() {
 	test_seconds=600
 	files=1000 reserve=64MiB size=192MiB
-	if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ] && ! small; then
+	if at_full_size; then
 		test_seconds=3000 files=1000000 reserve=1536MiB size=4608MiB
 	fi
 	setup_rmem
