@@ -2,19 +2,14 @@
 #include "daemon/ctl/doctor/doctor.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "daemon/ctl/args.h"
+#include "daemon/ctl/bounded.h"
 #include "daemon/ctl/doctor/answer.h"
 #include "daemon/ctl/doctor/features.h"
 #include "daemon/ctl/doctor/kernel.h"
@@ -62,12 +57,17 @@ static const struct check {
 
 /* ---- one check ------------------------------------------------------------------------------- */
 
-static _Noreturn void be_check(const struct check *check, struct doctor *d, pid_t parent)
+/* A check in its process. */
+struct checking {
+	const struct check *check;
+	struct doctor *d;
+};
+
+static void be_check(void *arg)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent)
-		check->run(d);
-	_exit(0);
+	const struct checking *c = arg;
+
+	c->check->run(c->d);
 }
 
 static void tell_late(const struct check *check, struct report *r)
@@ -94,43 +94,19 @@ static void tell_broken(int status, struct report *r)
 	report_remedy(r, "see dmesg, and run this again");
 }
 
-/* After a kill the process may stay for long, in a system call that never ends. It is left to
- * itself: it can't write to the report any more. */
-static void await_check(const struct check *check, pid_t pid, struct report *r)
-{
-	autoclose int fd = pidfd_open(pid, 0);
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	int64_t until = now_ms() + check->limit_ms;
-	int n, status = 0;
-
-	do
-		n = poll(&pfd, 1, (int)max_i64(until - now_ms(), 0));
-	while (n < 0 && errno == EINTR);
-	if (n <= 0) {
-		kill(pid, SIGKILL);
-		poll(&pfd, 1, 100);
-		waitpid(pid, &status, WNOHANG);
-		tell_late(check, r);
-		return;
-	}
-	waitpid(pid, &status, 0);
-	if (status != 0)
-		tell_broken(status, r);
-}
-
 static void run_check(const struct check *check, struct doctor *d)
 {
-	pid_t parent = getpid(), pid;
+	struct checking c = {check, d};
+	int err, status = 0;
 
 	report_begin(&d->report, check->word);
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		be_check(check, d, parent);
-	if (pid < 0)
-		tell_unmade(errno, &d->report);
-	else
-		await_check(check, pid, &d->report);
+	err = bounded_run(be_check, &c, check->limit_ms, &status);
+	if (err == -ETIMEDOUT)
+		tell_late(check, &d->report);
+	else if (err)
+		tell_unmade(err, &d->report);
+	else if (status != 0)
+		tell_broken(status, &d->report);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
