@@ -203,10 +203,14 @@ static const char *ack_name(enum ack_mode mode)
 
 static json_t *describe_options(const struct fs_options *options)
 {
-	return json_pack("{s:b, s:s, s:s, s:o, s:o}", "share", options->session.sharing, "cache",
+	const struct session_options *session = &options->session;
+	bool verbs = session->auto_transport ? !session->without_verbs
+					     : session->transport == TRANSPORT_VERBS;
+
+	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:b}", "share", session->sharing, "cache",
 		cache_name(options->cache), "ack", ack_name(options->ack), "io_threads",
-		json_u64(options->session.io_threads), "soft_ms",
-		json_u64(options->session.soft_ms));
+		json_u64(session->io_threads), "soft_ms", json_u64(session->soft_ms), "verbs",
+		verbs);
 }
 
 static void describe_mount(const struct mount_facts *facts, json_t *to)
