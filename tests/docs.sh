@@ -344,6 +344,20 @@ doctor() {
 	same "members of doctor's JSON" "$work/report.c" "$work/rmemfsctl.8"
 }
 
+# The checks of health, and the members of its JSON.
+health() {
+	sed -nE 's/.*report_begin\([^"]*"([a-z]+)"\).*/\1/p; s/.*->check = "([a-z]+)".*/\1/p' \
+		daemon/ctl/survey/health*.c >"$work/health.c"
+	section daemon/rmemfsctl.8 HEALTH | sed -n 's/^\.It Ic //p' | tr -d ' ' | tr ',' '\n' >"$work/rmemfsctl.8"
+	same "checks of health" "$work/health.c" "$work/rmemfsctl.8" || return
+	{
+		sed -n '/---- for programs/,/---- all/p' daemon/ctl/survey/health.c
+		sed -n '/^static json_t .finding_json/,/^}/p' daemon/ctl/doctor/report.c
+	} | words_of >"$work/health.c"
+	section daemon/rmemfsctl.8 HEALTH | sed -nE 's/^\.(It )?Va //p' | tr -d ' ' | tr ',' '\n' >"$work/rmemfsctl.8"
+	same "members of health's JSON" "$work/health.c" "$work/rmemfsctl.8"
+}
+
 states() {
 	sed -n '/_state_name(const/,/^}/p' server/admin/status.c | words_of | grep -v unknown >"$work/status.c"
 	section daemon/rmemfsctl.8 OUTPUT | sed -n 's/^\.Cm //p' | tr -d ' :' | tr ',' '\n' |
@@ -633,6 +647,7 @@ check "members of a mount's status" mount_json
 check "metrics of rmemfs-metrics" metrics
 check "states in the status" states
 check "checks and members of doctor" doctor
+check "checks and members of health" health
 check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8
 check "exit statuses of rmemfs" exit_statuses

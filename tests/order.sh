@@ -27,6 +27,7 @@ order() {
 		daemon request
 		daemon metrics
 		daemon ctl/rmemfsctl
+		daemon ctl/survey
 		daemon ctl/doctor
 		daemon ctl
 		server serve

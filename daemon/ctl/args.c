@@ -13,11 +13,12 @@
 #include "common/base/word.h"
 #include "daemon/ctl/check.h"
 
-enum { OPT_JSON = 256, OPT_KEY, USAGE_BYTES = 128 };
+enum { OPT_JSON = 256, OPT_KEY, OPT_SNAPSHOT, USAGE_BYTES = 128, HOURS_MAX = 87600 };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
 	{"key", required_argument, NULL, OPT_KEY},
+	{"snapshot", required_argument, NULL, OPT_SNAPSHOT},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -49,6 +50,8 @@ static const struct word command_words[] = {
 	[CTL_KEYGEN] = {"keygen", CTL_KEYGEN},
 	[CTL_KEYCHECK] = {"keycheck", CTL_KEYCHECK},
 	[CTL_DOCTOR] = {"doctor", CTL_DOCTOR},
+	[CTL_HEALTH] = {"health", CTL_HEALTH},
+	[CTL_REPORT] = {"report", CTL_REPORT},
 	{0},
 };
 
@@ -72,7 +75,7 @@ static const struct command {
 	const char *help;    /* its operands and options */
 	enum ctl_operand operands[CTL_OPERANDS];
 	unsigned noperands, required; /* the others come last, and may be left out */
-	bool json, key;
+	bool json, key, snapshot;
 	int wrong; /* exit status of wrong usage */
 } commands[] = {
 	[CTL_STATUS] =
@@ -223,6 +226,33 @@ static const struct command {
 			.key = true,
 			.wrong = CTL_DOCTOR_FAILURES,
 		},
+	[CTL_HEALTH] =
+		{
+			.purpose = "says in one answer whether all is well, for monitoring",
+			.more = "Without HOST: all mounts of this machine, and its server.\n"
+				"Exit status: 0 ok, 1 warning, 2 critical, 3 unknown.\n",
+			.help = "  HOST        a place where rmemfs is mounted on this machine, or a "
+				"server:\n"
+				"              its socket's path, HOST[:PORT] or TRANSPORT:HOST[:PORT]"
+				"\n" HELP_KEY "      --snapshot HOURS\n"
+				"              warn of exports without a snapshot of the last HOURS\n"
+				"      --json  print the answer as one line of JSON\n",
+			.operands = {CTL_SERVER},
+			.noperands = 1,
+			.json = true,
+			.key = true,
+			.snapshot = true,
+			.wrong = CTL_HEALTH_UNKNOWN,
+		},
+	[CTL_REPORT] =
+		{
+			.purpose = "gathers what others need to find the cause of a fault",
+			.more = "It has names of machines, users, paths and addresses, and no keys.\n",
+			.help = "  FILE        a new file for it (default: standard output)\n",
+			.operands = {CTL_FILE},
+			.noperands = 1,
+			.wrong = EXIT_FAILURE,
+		},
 };
 
 /* ---- help ------------------------------------------------------------------------------------ */
@@ -238,6 +268,8 @@ static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
 			i < c->required ? " %s" : " [%s]", operand_names[c->operands[i]]);
 	if (c->key)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--key FILE]");
+	if (c->snapshot)
+		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--snapshot HOURS]");
 	if (c->json)
 		snprintf(buf + at, USAGE_BYTES - at, " [--json]");
 	return buf;
@@ -254,6 +286,8 @@ static int print_summary(void)
 		printf("  %-14s %s\n", command_words[i].text, commands[i].purpose);
 	printf("\n"
 	       "      --key FILE keys to prove over tcp and verbs\n"
+	       "      --snapshot HOURS\n"
+	       "                 warn of exports without a snapshot of that time\n"
 	       "      --json     print the server's answer as it is\n"
 	       "  -V, --version  print the version and exit\n"
 	       "  -h, --help     print this, or the usage of COMMAND, and exit\n");
@@ -334,6 +368,9 @@ static int read_operands(char **words, struct ctl_args *args)
 			command_words[args->command].text);
 	if (args->key_file && !*args->key_file)
 		return wrong(&args->command, "option '--key': FILE must not be empty");
+	if (args->snapshot_max && !c->snapshot)
+		return wrong(&args->command, "option '--snapshot': has no meaning for %s",
+			command_words[args->command].text);
 	for (unsigned i = 0; i < c->noperands; i++) {
 		enum ctl_operand operand = c->operands[i];
 
@@ -353,6 +390,18 @@ static int read_operands(char **words, struct ctl_args *args)
 	return -1;
 }
 
+/* False: it is no number of hours. */
+static bool read_hours(const char *text, unsigned *hours)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (!isdigit((unsigned char)*text) || *end || n < 1 || n > HOURS_MAX)
+		return false;
+	*hours = (unsigned)n;
+	return true;
+}
+
 int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 {
 	bool asks_help = false;
@@ -370,6 +419,12 @@ int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 		case OPT_KEY:
 			args->key_file = optarg;
 			break;
+		case OPT_SNAPSHOT:
+			if (read_hours(optarg, &args->snapshot_max))
+				break;
+			return wrong(command_beside(argc, argv, &args->command),
+				"option '--snapshot': must be a number of hours, 1 to %d",
+				HOURS_MAX);
 		case 'V':
 			puts("rmemfsctl " RMEMFS_VERSION);
 			return EXIT_SUCCESS;

@@ -19,6 +19,8 @@ enum ctl_command {
 	CTL_KEYGEN,
 	CTL_KEYCHECK,
 	CTL_DOCTOR,
+	CTL_HEALTH,
+	CTL_REPORT,
 	CTL_COMMANDS
 };
 /* CTL_SERVER is a HOST without a default. */
@@ -40,13 +42,17 @@ enum ctl_operand {
 /* Exit statuses of CTL_DOCTOR. Wrong usage ends as failures do. */
 enum { CTL_DOCTOR_WELL, CTL_DOCTOR_WARNINGS, CTL_DOCTOR_FAILURES };
 
+/* Exit statuses of CTL_HEALTH, as plugins of monitoring have them. Wrong usage is unknown. */
+enum { CTL_HEALTH_OK, CTL_HEALTH_WARNING, CTL_HEALTH_CRITICAL, CTL_HEALTH_UNKNOWN };
+
 struct ctl_args {
 	enum ctl_command command;
 	/* They point into argv and are not empty. NULL: the command does not take it, or it was
 	 * left out; CTL_HOST is always there. */
 	const char *operands[CTL_OPERANDS];
 	bool json;
-	const char *key_file; /* NULL: none */
+	const char *key_file;  /* NULL: none */
+	unsigned snapshot_max; /* hours; 0: not given */
 };
 
 /* -1: the command in args is to be run. Otherwise the exit status: help or the version was printed,

@@ -8,28 +8,26 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/util.h"
 
 #define SERVER "rmemfs-server"
 
-/* Runs the program beside this one, or in sbin beside its bin. Returns only if there is none. */
-static void exec_installed(char *const argv[])
+void ctl_exec_installed(const char *program, char *const argv[])
 {
-	static const char *const places[] = {SERVER, "../sbin/" SERVER};
-	char self[4096], path[4096 + 32];
+	static const char *const places[] = {"", "../sbin/", "../bin/"};
+	char self[4096], path[4096 + 64];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
-	if (len <= 0)
-		return;
-	self[len] = '\0';
+	self[max_i64(len, 0)] = '\0';
 	slash = strrchr(self, '/');
-	if (!slash)
-		return;
-	*slash = '\0';
-	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+	if (slash)
+		*slash = '\0';
+	for (unsigned i = 0; slash && i < ARRAY_SIZE(places); i++) {
+		snprintf(path, sizeof(path), "%s/%s%s", self, places[i], program);
 		execv(path, argv);
 	}
+	execvp(program, argv);
 }
 
 int ctl_check(const char *dir)
@@ -38,10 +36,8 @@ int ctl_check(const char *dir)
 	char *copy = strdup(dir);
 	char *const argv[] = {program, option, copy, NULL};
 
-	if (copy) {
-		exec_installed(argv);
-		execvp(SERVER, argv);
-	}
+	if (copy)
+		ctl_exec_installed(SERVER, argv);
 	fprintf(stderr,
 		"rmemfsctl: can't run " SERVER ": %s; check works where the server is "
 		"installed\n",

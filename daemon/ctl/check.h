@@ -9,4 +9,8 @@ enum { CTL_CHECK_IMPOSSIBLE = 2 };
  * in PATH. If there is none, says so and returns an exit status. */
 int ctl_check(const char *dir);
 
+/* Becomes a program of ours: the one that is installed with this one, or else the one in PATH.
+ * Returns only if there is none, with errno. */
+void ctl_exec_installed(const char *program, char *const argv[]);
+
 #endif

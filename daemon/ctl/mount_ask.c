@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -109,6 +110,13 @@ char *ctl_find_mount(const char *path, struct mount *mount)
 		return NULL;
 	}
 	return text;
+}
+
+bool ctl_is_folder(const char *path)
+{
+	struct stat st;
+
+	return strpbrk(path, "/.") == path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* ---- asking its daemon ----------------------------------------------------------------------- */
@@ -230,7 +238,7 @@ int ctl_ask_mount(const struct mount *mount, const char *question, unsigned limi
 	if (err) {
 		snprintf(why, whylen,
 			"XDG_RUNTIME_DIR does not say where the sockets of this user's mounts are");
-		return err;
+		return err == -ENOENT ? -EACCES : err;
 	}
 	err = exchange(path, question, limit_ms, &text);
 	if (err) {
@@ -261,22 +269,12 @@ static json_t *path_text(const char *path)
 	return text ? text : json_string("?");
 }
 
-struct listing {
-	json_t *list;
-	unsigned limit_ms;
-};
-
-static bool add_mount(const struct mount *mount, void *arg)
+json_t *ctl_describe_mount(const struct mount *mount, unsigned limit_ms)
 {
-	const struct listing *l = arg;
-	json_t *answer, *entry;
+	json_t *answer, *entry = json_object();
 	char why[512] = "";
-	int err;
+	int err = ctl_ask_mount(mount, "status", limit_ms, &answer, why, sizeof(why));
 
-	if (strcmp(mount->type, MOUNT_TYPE_OURS) != 0)
-		return true;
-	err = ctl_ask_mount(mount, "status", l->limit_ms, &answer, why, sizeof(why));
-	entry = json_object();
 	json_object_set_new(entry, "mountpoint", path_text(mount->dir));
 	json_object_set_new(entry, "source", path_text(mount->source));
 	json_object_set_new(entry, "connection", json_integer(mount->minor));
@@ -284,20 +282,56 @@ static bool add_mount(const struct mount *mount, void *arg)
 	json_object_set_new(entry, "allowed", json_boolean(err != -EACCES && err != -EPERM));
 	json_object_set_new(entry, "answer", answer ? answer : json_null());
 	json_object_set_new(entry, "error", answer ? json_null() : path_text(why));
-	json_array_append_new(l->list, entry);
+	return entry;
+}
+
+struct listing {
+	json_t *list;
+	unsigned limit_ms;
+	bool own;
+};
+
+static bool is_listed(const json_t *list, unsigned connection)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach(list, i, entry) if (json_integer_value(json_object_get(entry,
+						       "connection")) == connection) return true;
+	return false;
+}
+
+static bool add_mount(const struct mount *mount, void *arg)
+{
+	const struct listing *l = arg;
+
+	if (strcmp(mount->type, MOUNT_TYPE_OURS) != 0)
+		return true;
+	if (l->own && ((mount->uid && mount->uid != geteuid()) || is_listed(l->list, mount->minor)))
+		return true;
+	json_array_append_new(l->list, ctl_describe_mount(mount, l->limit_ms));
 	return true;
+}
+
+static int list_mounts(struct listing *l, json_t **list)
+{
+	int err;
+
+	*list = l->list = json_array();
+	if (!l->list)
+		return -ENOMEM;
+	err = mountinfo_each("/proc/self/mountinfo", add_mount, l);
+	if (err)
+		json_decref(*list);
+	return err;
 }
 
 int ctl_list_mounts(unsigned limit_ms, json_t **list)
 {
-	struct listing l = {json_array(), limit_ms};
-	int err;
+	return list_mounts(&(struct listing){.limit_ms = limit_ms}, list);
+}
 
-	*list = l.list;
-	if (!l.list)
-		return -ENOMEM;
-	err = mountinfo_each("/proc/self/mountinfo", add_mount, &l);
-	if (err)
-		json_decref(*list);
-	return err;
+int ctl_list_own_mounts(unsigned limit_ms, json_t **list)
+{
+	return list_mounts(&(struct listing){.limit_ms = limit_ms, .own = true}, list);
 }

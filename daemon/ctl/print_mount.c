@@ -9,10 +9,9 @@
 #include "common/conf/conf.h"
 #include "daemon/ctl/json.h"
 
-enum { TIME_CHARS = 64, SIZE_CHARS = 32, LATE_MS = 1000 };
+enum { SIZE_CHARS = 32, LATE_MS = 1000 };
 
-/* "870 ns", "12.3 us", "4.5 ms", "12.3 s", "3 h 12 min": five digits at most. */
-static const char *time_text(uint64_t ns, char buf[TIME_CHARS])
+const char *ctl_time_text(uint64_t ns, char buf[CTL_TIME_CHARS])
 {
 	static const struct {
 		uint64_t below, unit;
@@ -21,24 +20,24 @@ static const char *time_text(uint64_t ns, char buf[TIME_CHARS])
 		{UINT64_C(3600) * 1000000000, 1000000000, "s"}};
 
 	if (ns < 1000) {
-		snprintf(buf, TIME_CHARS, "%" PRIu64 " ns", ns);
+		snprintf(buf, CTL_TIME_CHARS, "%" PRIu64 " ns", ns);
 		return buf;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		if (ns >= units[i].below)
 			continue;
-		snprintf(buf, TIME_CHARS, "%" PRIu64 ".%" PRIu64 " %s", ns / units[i].unit,
+		snprintf(buf, CTL_TIME_CHARS, "%" PRIu64 ".%" PRIu64 " %s", ns / units[i].unit,
 			ns % units[i].unit / (units[i].unit / 10), units[i].name);
 		return buf;
 	}
-	snprintf(buf, TIME_CHARS, "%" PRIu64 " h %" PRIu64 " min", ns / 1000000000 / 3600,
+	snprintf(buf, CTL_TIME_CHARS, "%" PRIu64 " h %" PRIu64 " min", ns / 1000000000 / 3600,
 		ns / 1000000000 / 60 % 60);
 	return buf;
 }
 
-static const char *age_text(const json_t *object, const char *key, char buf[TIME_CHARS])
+static const char *age_text(const json_t *object, const char *key, char buf[CTL_TIME_CHARS])
 {
-	return time_text(ctl_json_number(object, key) * 1000000, buf);
+	return ctl_time_text(ctl_json_number(object, key) * 1000000, buf);
 }
 
 /* ---- one mount ------------------------------------------------------------------------------- */
@@ -46,7 +45,7 @@ static const char *age_text(const json_t *object, const char *key, char buf[TIME
 /* "connected", "silent for 12.3 s" */
 static const char *state_text(const json_t *root, char *buf, size_t len)
 {
-	char ms[TIME_CHARS];
+	char ms[CTL_TIME_CHARS];
 
 	if (ctl_json_number(root, "state_ms"))
 		snprintf(buf, len, "%s for %s", ctl_json_text(root, "state"),
@@ -119,7 +118,8 @@ static void print_ops(const json_t *ops)
 	json_object_foreach((json_t *)ops, name, op)
 	{
 		uint64_t n = ctl_json_number(op, "count");
-		char mean[TIME_CHARS], p50[TIME_CHARS], p99[TIME_CHARS], bytes[SIZE_CHARS];
+		char mean[CTL_TIME_CHARS], p50[CTL_TIME_CHARS], p99[CTL_TIME_CHARS],
+			bytes[SIZE_CHARS];
 
 		if (!any)
 			printf("\n%-12s %12s %9s %10s %10s %10s %10s\n", "operation", "count",
@@ -128,14 +128,13 @@ static void print_ops(const json_t *ops)
 		size_format(ctl_json_number(op, "bytes"), bytes, sizeof(bytes));
 		printf("%-12s %12" PRIu64 " %9" PRIu64 " %10s %10s %10s %10s\n", name, n,
 			ctl_json_number(op, "errors"), bytes,
-			time_text(n ? ctl_json_number(op, "total_ns") / n : 0, mean),
-			time_text(ctl_json_number(op, "p50_ns"), p50),
-			time_text(ctl_json_number(op, "p99_ns"), p99));
+			ctl_time_text(n ? ctl_json_number(op, "total_ns") / n : 0, mean),
+			ctl_time_text(ctl_json_number(op, "p50_ns"), p50),
+			ctl_time_text(ctl_json_number(op, "p99_ns"), p99));
 	}
 }
 
-/* Where people find out more. */
-static const char *wait_text(const char *waits_for)
+const char *ctl_wait_text(const char *waits_for)
 {
 	static const struct {
 		const char *wait, *text;
@@ -168,7 +167,7 @@ static void print_requests(const json_t *requests)
 
 	json_array_foreach(requests, i, r)
 	{
-		char age[TIME_CHARS];
+		char age[CTL_TIME_CHARS];
 
 		if (ctl_json_number(r, "age_ms") < LATE_MS)
 			continue;
@@ -179,7 +178,7 @@ static void print_requests(const json_t *requests)
 		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s\n",
 			ctl_json_text(r, "operation"), age_text(r, "age_ms", age),
 			ctl_json_number(r, "inode"), ctl_json_number(r, "pid"),
-			wait_text(ctl_json_text(r, "waits_for")),
+			ctl_wait_text(ctl_json_text(r, "waits_for")),
 			*ctl_json_text(r, "rpc") ? " to " : "", ctl_json_text(r, "rpc"));
 	}
 }
@@ -219,7 +218,7 @@ void ctl_print_mounts(const json_t *list)
 	{
 		const json_t *answer = json_object_get(m, "answer");
 		uint64_t oldest = ctl_json_number(answer, "oldest_request_ms");
-		char state[64], age[TIME_CHARS];
+		char state[64], age[CTL_TIME_CHARS];
 
 		printf("%-*s  %-*s  %-9s  %-10s  %s\n", places, ctl_json_text(m, "mountpoint"),
 			sources, ctl_json_text(m, "source"),

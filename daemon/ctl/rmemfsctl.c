@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
 #include "common/auth/auth_memory.h"
 #include "common/base/log.h"
@@ -24,6 +23,8 @@
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/print_mount.h"
 #include "daemon/ctl/snapshot.h"
+#include "daemon/ctl/survey/gather.h"
+#include "daemon/ctl/survey/health.h"
 
 enum { TIMEOUT_MS = 5000 };
 
@@ -183,14 +184,6 @@ static int show_mount(const struct ctl_args *args, const struct mount *mount)
 	return out(printed);
 }
 
-/* A path; it is on no mount of ours, which a look could wait for. */
-static bool is_folder(const char *path)
-{
-	struct stat st;
-
-	return strpbrk(path, "/.") == path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* The place of a mount comes before a server's socket of the same path: nothing can listen there.
  */
 static int show_status(const struct ctl_args *args)
@@ -201,7 +194,7 @@ static int show_status(const struct ctl_args *args)
 
 	if (text)
 		return show_mount(args, &mount);
-	if (!args->key_file && is_folder(args->operands[CTL_HOST])) {
+	if (!args->key_file && ctl_is_folder(args->operands[CTL_HOST])) {
 		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'",
 			args->operands[CTL_HOST]);
 		return EXIT_FAILURE;
@@ -252,7 +245,7 @@ static int set_server_level(const char *target, int level)
 	const struct rpc_request req = {
 		.op = RPC_LOG, .slot = RPC_NO_SLOT, .log.level = (uint8_t)level};
 
-	if (!is_default && is_folder(target)) {
+	if (!is_default && ctl_is_folder(target)) {
 		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", target);
 		return EXIT_FAILURE;
 	}
@@ -322,6 +315,16 @@ static int abort_mount(const char *dir)
 	return EXIT_FAILURE;
 }
 
+/* ---- the whole machine ----------------------------------------------------------------------- */
+
+static int health(const struct ctl_args *args)
+{
+	return health_run(&(struct health_wish){.where = args->operands[CTL_SERVER],
+		.key_file = args->key_file,
+		.snapshot_max = args->snapshot_max,
+		.json = args->json});
+}
+
 /* ---- main ------------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv)
@@ -358,6 +361,10 @@ int main(int argc, char **argv)
 		return ctl_keycheck(args.operands[CTL_FILE]);
 	case CTL_DOCTOR:
 		return doctor_run(args.operands[CTL_SERVER], args.key_file, args.json);
+	case CTL_HEALTH:
+		return health(&args);
+	case CTL_REPORT:
+		return gather_run(args.operands[CTL_FILE]);
 	default:
 		return show(&args);
 	}

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -61,32 +60,15 @@ static json_t *ask_server(const char *socket)
 	return root;
 }
 
-/* Any user can mount something of our type. So only root's mounts, and this user's own, count. */
-static bool is_wanted(const json_t *list, size_t at)
-{
-	const json_t *mount = json_array_get(list, at);
-	json_int_t uid = json_integer_value(json_object_get(mount, "uid"));
-	json_int_t number = json_integer_value(json_object_get(mount, "connection"));
-
-	if (!json_is_true(json_object_get(mount, "allowed")) ||
-		(uid != 0 && uid != (json_int_t)geteuid()))
-		return false;
-	/* A bind mount has the daemon of the mount before it. */
-	for (size_t i = 0; i < at; i++)
-		if (json_integer_value(json_object_get(json_array_get(list, i), "connection")) ==
-			number)
-			return false;
-	return true;
-}
-
+/* Mounts that this user may not ask about are left out: they are not down. */
 static json_t *list_mounts(void)
 {
 	json_t *list;
 
-	if (ctl_list_mounts(MOUNT_MS, &list))
+	if (ctl_list_own_mounts(MOUNT_MS, &list))
 		return json_array();
 	for (size_t i = json_array_size(list); i-- > 0;)
-		if (!is_wanted(list, i))
+		if (!json_is_true(json_object_get(json_array_get(list, i), "allowed")))
 			json_array_remove(list, i);
 	return list;
 }

@@ -24,6 +24,8 @@ void report_found(struct report *r, enum verdict verdict, const char *format, ..
 	struct finding *f = &r->findings[r->n];
 	va_list args;
 
+	if (verdict > r->worst)
+		r->worst = verdict;
 	if (r->n == REPORT_FINDINGS_MAX) {
 		r->cut = true;
 		return;
@@ -108,6 +110,7 @@ const char *report_verdict_name(enum verdict verdict)
 	static const char *const names[] = {
 		[VERDICT_OK] = "ok",
 		[VERDICT_NOTE] = "note",
+		[VERDICT_UNKNOWN] = "unknown",
 		[VERDICT_WARNING] = "warning",
 		[VERDICT_FAILURE] = "failure",
 	};
@@ -143,31 +146,40 @@ void report_print_sum(const struct report *r)
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-static json_t *text_or_null(const char *text)
+json_t *report_text_or_null(const char *text)
 {
 	return text[0] ? json_string(text) : json_null();
 }
 
-static json_t *finding_json(const struct finding *f)
+static json_t *finding_json(const struct finding *f, const char *verdict)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "check", f->check, "verdict",
-		report_verdict_name(f->verdict), "found", f->found, "cause", text_or_null(f->cause),
-		"remedy", text_or_null(f->remedy));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "check", f->check, "verdict", verdict,
+		"found", f->found, "cause", report_text_or_null(f->cause), "remedy",
+		report_text_or_null(f->remedy));
+}
+
+json_t *report_findings(const struct report *r, const char *(*name)(enum verdict verdict))
+{
+	json_t *findings = json_array();
+
+	for (unsigned i = 0; findings && i < r->n; i++)
+		if (json_array_append_new(findings,
+			    finding_json(&r->findings[i], name(r->findings[i].verdict))) < 0) {
+			json_decref(findings);
+			return NULL;
+		}
+	return findings;
 }
 
 json_t *report_json(const struct report *r, const char *where)
 {
-	json_t *findings = json_array();
+	json_t *findings = report_findings(r, report_verdict_name);
 	char host[REPORT_TEXT_BYTES] = "";
 
 	if (where)
 		printable_copy(host, sizeof(host), where, strlen(where));
-	for (unsigned i = 0; findings && i < r->n; i++)
-		if (json_array_append_new(findings, finding_json(&r->findings[i])) < 0) {
-			json_decref(findings);
-			return NULL;
-		}
 	return json_pack("{s:s, s:o, s:i, s:i, s:b, s:o}", "version", RMEMFS_VERSION, "host",
-		text_or_null(host), "failures", (int)report_count(r, VERDICT_FAILURE), "warnings",
-		(int)report_count(r, VERDICT_WARNING), "cut", r->cut, "findings", findings);
+		report_text_or_null(host), "failures", (int)report_count(r, VERDICT_FAILURE),
+		"warnings", (int)report_count(r, VERDICT_WARNING), "cut", r->cut, "findings",
+		findings);
 }

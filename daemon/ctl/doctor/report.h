@@ -17,6 +17,7 @@
 enum verdict {
 	VERDICT_OK,
 	VERDICT_NOTE,    /* worth knowing, or not looked at, and why */
+	VERDICT_UNKNOWN, /* of health: it can't be seen */
 	VERDICT_WARNING, /* it works, but slowly, not for all, or not for long */
 	VERDICT_FAILURE, /* it does not work */
 };
@@ -34,7 +35,8 @@ struct finding {
 struct report {
 	char check[REPORT_CHECK_BYTES]; /* the one that runs */
 	unsigned n;
-	bool cut; /* there were more than there is room for */
+	bool cut;           /* there were more than there is room for */
+	enum verdict worst; /* of all, also of those without room */
 	struct finding findings[REPORT_FINDINGS_MAX];
 };
 
@@ -52,13 +54,18 @@ enum { REPORT_QUOTED_BYTES = 320 };
 const char *report_quote(const char *text, char buf[REPORT_QUOTED_BYTES]);
 
 unsigned report_count(const struct report *r, enum verdict verdict);
-/* "ok", "note", "warning", "failure". */
+/* "ok", "note", "unknown", "warning", "failure". */
 const char *report_verdict_name(enum verdict verdict);
 
 /* Prints the findings from `first` on. */
 void report_print(const struct report *r, unsigned first);
 /* Prints how many warnings and failures there were. */
 void report_print_sum(const struct report *r);
+/* An array of the findings, with the names of verdicts that name() gives. The caller drops the
+ * reference; NULL: no memory. */
+json_t *report_findings(const struct report *r, const char *(*name)(enum verdict verdict));
+/* An empty text is null. */
+json_t *report_text_or_null(const char *text);
 /* The whole report; where NULL: no server was asked for. The caller drops the reference; NULL: no
  * memory. */
 json_t *report_json(const struct report *r, const char *where);

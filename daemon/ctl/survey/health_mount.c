@@ -1,0 +1,185 @@
+#include "daemon/ctl/survey/health_mount.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/print_mount.h"
+
+/* A mount's parts that most findings name. */
+struct subject {
+	const char *place;
+	const json_t *answer;
+	char quoted[REPORT_QUOTED_BYTES]; /* the place, for a shell */
+	char host[REPORT_QUOTED_BYTES];   /* the server, as an operand of rmemfsctl */
+	char source[REPORT_QUOTED_BYTES];
+};
+
+/* "tcp 10.0.0.1:7470" is tcp:10.0.0.1:7470 there. */
+static void name_host(const json_t *answer, char host[REPORT_QUOTED_BYTES])
+{
+	char text[REPORT_QUOTED_BYTES];
+	char *blank;
+
+	snprintf(text, sizeof(text), "%s", ctl_json_text(answer, "server"));
+	blank = strchr(text, ' ');
+	if (blank)
+		*blank = ':';
+	report_quote(text, host);
+}
+
+static const char *milliseconds(uint64_t ms, char buf[CTL_TIME_CHARS])
+{
+	return ctl_time_text(ms * 1000000, buf);
+}
+
+/* ---- no answer ------------------------------------------------------------------------------- */
+
+static void judge_unanswered(const struct subject *s, const json_t *mount, struct report *r)
+{
+	bool allowed = json_is_true(json_object_get(mount, "allowed"));
+
+	report_begin(r, "mount");
+	report_found(r, allowed ? VERDICT_FAILURE : VERDICT_UNKNOWN, "%s: %s", s->place,
+		allowed ? "no answer from its daemon" : "this user may not ask its daemon");
+	report_cause(r, "%s", ctl_json_text(mount, "error"));
+	if (allowed)
+		report_remedy(r, "rmemfsctl doctor names the daemon's process, if there is one");
+	else
+		report_remedy(r, "run this as root, or as a member of the group rmemfs-monitor");
+}
+
+/* ---- the connection -------------------------------------------------------------------------- */
+
+/* True: the connection is as it should be, and there may be more to find. */
+static bool judge_away(const struct subject *s, const char *state, struct report *r)
+{
+	uint64_t ms = ctl_json_number(s->answer, "state_ms");
+	const char *loss = ctl_json_text(json_object_get(s->answer, "session"), "last_loss");
+	enum verdict verdict = ms >= HEALTH_AWAY_MS ? VERDICT_FAILURE : VERDICT_WARNING;
+	bool silent = strcmp(state, "silent") == 0;
+	char time[CTL_TIME_CHARS];
+
+	if (!silent && strcmp(state, "connecting") != 0 && strcmp(state, "reconnecting") != 0)
+		return true;
+	report_found(r, verdict, "%s: %s for %s", s->place,
+		silent ? "its server is silent" : "no connection to its server",
+		milliseconds(ms, time));
+	if (silent)
+		report_cause(r,
+			"the connection stands, but %s does not answer: it is stopped or "
+			"overloaded, or the network is cut",
+			ctl_json_text(s->answer, "server"));
+	else
+		report_cause(
+			r, "%s", *loss ? loss : "the server does not run, or the network is cut");
+	report_remedy(
+		r, "on the server: rmemfsctl health; from here: rmemfsctl doctor %s", s->host);
+	return false;
+}
+
+static bool judge_state(const struct subject *s, struct report *r)
+{
+	const char *state = ctl_json_text(s->answer, "state");
+
+	report_begin(r, "connection");
+	if (strcmp(state, "lost") == 0) {
+		report_found(r, VERDICT_FAILURE,
+			"%s: its files are lost, and all fails with ESTALE", s->place);
+		report_cause(r, "the server does not know the mount's session: its memory is "
+				"another one than before");
+		report_remedy(r, "umount %s, and mount again; a service rmemfs@ does so by itself",
+			s->quoted);
+		return false;
+	}
+	if (strcmp(state, "stopped") == 0) {
+		report_found(r, VERDICT_FAILURE,
+			"%s: at least one I/O thread of its daemon does "
+			"not run",
+			s->place);
+		report_cause(r, "the process is stopped, or this machine gives it no CPU");
+		report_remedy(r,
+			"ps -L -o tid,stat,wchan,comm -p %" PRIu64
+			"; if it is stopped (T): kill -CONT %" PRIu64,
+			ctl_json_number(s->answer, "pid"), ctl_json_number(s->answer, "pid"));
+		return false;
+	}
+	if (strcmp(state, "renewing") == 0) {
+		report_found(r, VERDICT_WARNING, "%s: it begins another session", s->place);
+		report_cause(r, "the server has ended the session: its log says why");
+		report_remedy(r, "wait; if it lasts: rmemfsctl doctor %s", s->host);
+		return false;
+	}
+	return judge_away(s, state, r);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static const json_t *oldest_request(const json_t *answer)
+{
+	const json_t *request, *oldest = NULL;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "requests"), i,
+		request) if (!oldest || ctl_json_number(request, "age_ms") >
+						ctl_json_number(oldest, "age_ms")) oldest = request;
+	return oldest;
+}
+
+static void judge_requests(const struct subject *s, struct report *r)
+{
+	uint64_t ms = ctl_json_number(s->answer, "oldest_request_ms");
+	const json_t *oldest = oldest_request(s->answer);
+	char time[CTL_TIME_CHARS], operation[64] = "";
+
+	if (ms < HEALTH_LATE_MS)
+		return;
+	if (oldest)
+		snprintf(operation, sizeof(operation), " (%s)", ctl_json_text(oldest, "operation"));
+	report_begin(r, "requests");
+	report_found(r, ms >= HEALTH_HUNG_MS ? VERDICT_FAILURE : VERDICT_WARNING,
+		"%s: a request%s has waited for %s", s->place, operation, milliseconds(ms, time));
+	if (!oldest || strcmp(ctl_json_text(oldest, "waits_for"), "nothing") == 0)
+		report_cause(r, "the daemon carries it out, or has just ended it");
+	else
+		report_cause(
+			r, "it waits for %s", ctl_wait_text(ctl_json_text(oldest, "waits_for")));
+	report_remedy(r, "rmemfsctl status %s shows all that wait", s->quoted);
+}
+
+/* ---- the transport --------------------------------------------------------------------------- */
+
+static void judge_transport(const struct subject *s, const char *verbs_device, struct report *r)
+{
+	if (!verbs_device || strcmp(ctl_json_text(s->answer, "transport"), "tcp") != 0)
+		return;
+	report_begin(r, "transport");
+	report_found(r, VERDICT_WARNING,
+		"%s: it is on tcp, and the RDMA device %s leads to its "
+		"server",
+		s->place, verbs_device);
+	report_cause(
+		r, "when it was mounted verbs did not work, or the server did not listen on it");
+	report_remedy(r,
+		"rmemfsctl doctor %s says which; then umount, and mount again. If tcp is "
+		"meant, mount with transport=tcp",
+		s->source);
+}
+
+void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r)
+{
+	struct subject s = {.place = ctl_json_text(mount, "mountpoint"),
+		.answer = json_object_get(mount, "answer")};
+
+	report_quote(s.place, s.quoted);
+	report_quote(ctl_json_text(mount, "source"), s.source);
+	if (!json_is_object(s.answer)) {
+		judge_unanswered(&s, mount, r);
+		return;
+	}
+	name_host(s.answer, s.host);
+	if (judge_state(&s, r))
+		judge_requests(&s, r);
+	judge_transport(&s, verbs_device, r);
+}

@@ -1,0 +1,24 @@
+/* health_mount.h - whether a mount is well, by what its daemon has answered.
+ *
+ * A pure function of its arguments. See daemon/ctl/doctor/report.h for the findings; a failure is
+ * critical here. Findings of a mount begin with its place.
+ */
+#ifndef RMEMFS_DAEMON_CTL_SURVEY_HEALTH_MOUNT_H
+#define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_MOUNT_H
+
+#include <jansson.h>
+
+#include "daemon/ctl/doctor/report.h"
+
+/* From these times on there is a finding, and from the second one on it is critical. */
+enum {
+	HEALTH_AWAY_MS = 10000, /* no connection: before, a warning */
+	HEALTH_LATE_MS = 5000,  /* a request waits */
+	HEALTH_HUNG_MS = 60000,
+};
+
+/* mount: of ctl_describe_mount(), printable. verbs_device: an RDMA device that leads to the server
+ * of a mount that may use verbs and does not; NULL: none, or it was not looked at. */
+void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r);
+
+#endif

@@ -1,0 +1,31 @@
+/* health_server.h - whether a server is well, by the status that it has answered.
+ *
+ * A pure function of its arguments. See daemon/ctl/doctor/report.h for the findings; a failure is
+ * critical here. Lists have any length, so of each kind the worst gets a finding, with the number
+ * of the others.
+ */
+#ifndef RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H
+#define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "daemon/ctl/doctor/report.h"
+
+/* Shares in use of memory, metadata and inodes, in percent: a note, a warning, critical. Of a
+ * quota a warning. */
+enum { HEALTH_NOTED = 80, HEALTH_NEAR = 90, HEALTH_FULL = 95, HEALTH_QUOTA = 90 };
+
+/* A client gives a sign of life once a second. Others wait for a file: a warning; critical from
+ * twice the lease time on, since the server ends a client that does not give back in that time. */
+enum { HEALTH_SILENT_MS = 5000, HEALTH_RECALL_MS = 2000 };
+
+struct health_terms {
+	int64_t now_s;         /* since 1970 */
+	unsigned snapshot_max; /* hours since the last snapshot; 0: any number */
+};
+
+/* status: printable, and not that for strangers. */
+void health_server_judge(const json_t *status, const struct health_terms *terms, struct report *r);
+
+#endif

@@ -1,0 +1,322 @@
+/* Whether a server is well: each kind of finding, and each threshold from both sides. */
+#include "tests/unit/daemon/ctl/survey/answers.h"
+
+#include <stdio.h>
+
+#include "daemon/ctl/survey/health_server.h"
+
+#define MIB (INT64_C(1) << 20)
+
+enum { NOW_S = 1800000000, LEASE_MS = 10000 };
+
+static json_t *server, *export, *session;
+
+static int set_up(void **state)
+{
+	server = answer_read(server_answer);
+	export = json_array_get(answer_part(server, "exports"), 0);
+	session = json_array_get(answer_part(server, "sessions"), 0);
+	assert_int_equal(json_integer_value(answer_part(server, "lease_ms")), LEASE_MS);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	json_decref(server);
+	return 0;
+}
+
+static void judge_by(unsigned snapshot_max)
+{
+	const struct health_terms terms = {.now_s = NOW_S, .snapshot_max = snapshot_max};
+
+	health_server_judge(server, &terms, judge_anew());
+}
+
+static void judge(void)
+{
+	judge_by(0);
+}
+
+static void assert_well(void)
+{
+	judge();
+	assert_int_equal(judged.n, 0);
+}
+
+static void server__that_is_well(void **state)
+{
+	assert_well();
+}
+
+/* ---- how full it is -------------------------------------------------------------------------- */
+
+/* The member has these values, of 1000, and its finding these verdicts. */
+static void assert_levels(json_t *object, const char *key, json_int_t unit, const char *check)
+{
+	static const struct {
+		json_int_t used;
+		enum verdict verdict;
+	} levels[] = {{800, VERDICT_NOTE}, {899, VERDICT_NOTE}, {900, VERDICT_WARNING},
+		{949, VERDICT_WARNING}, {950, VERDICT_FAILURE}, {1000, VERDICT_FAILURE},
+		{1200, VERDICT_FAILURE}};
+
+	answer_set_number(object, key, 799 * unit);
+	assert_well();
+	for (unsigned i = 0; i < sizeof(levels) / sizeof(*levels); i++) {
+		char share[32];
+
+		answer_set_number(object, key, levels[i].used * unit);
+		judge();
+		snprintf(share, sizeof(share), ": %d %% of its ", (int)levels[i].used / 10);
+		assert_judged(levels[i].verdict, share, "restart the server");
+		assert_string_equal(judged.findings[0].check, check);
+	}
+}
+
+static void memory__at_each_level(void **state)
+{
+	answer_set_number(export, "bytes", 1000 * MIB);
+	assert_levels(export, "used", MIB, "memory");
+	assert_has(judged.findings[0].found, "export data: 120 % of its 1000MiB of memory");
+}
+
+/* Mounts give it back when somebody needs it. */
+static void memory__that_is_lent_is_free(void **state)
+{
+	answer_set_number(export, "bytes", 1000 * MIB);
+	answer_set_number(export, "free", 0);
+	answer_set_number(export, "granted", 900 * MIB);
+	answer_set_number(export, "dirty", 100 * MIB);
+	assert_well();
+}
+
+static void inodes__at_each_level(void **state)
+{
+	answer_set_number(export, "max_inodes", 1000);
+	assert_levels(export, "files", 1, "inodes");
+	assert_has(judged.findings[0].found, "of its 1000 inodes are in use");
+	answer_set_number(export, "max_inodes", 0);
+	assert_well();
+}
+
+/* The part that is kept for operations that give memory back counts for nothing. */
+static void metadata__at_each_level(void **state)
+{
+	json_t *metadata = answer_part(export, "metadata");
+
+	for (json_int_t used = 799; used <= 1000; used++) {
+		answer_set_number(metadata, "used", used);
+		answer_set_number(metadata, "left", 1000 - used);
+		judge();
+		if (used < 800)
+			assert_int_equal(judged.n, 0);
+		else
+			assert_judged(used >= 950   ? VERDICT_FAILURE
+				      : used >= 900 ? VERDICT_WARNING
+						    : VERDICT_NOTE,
+				"of metadata are in use", "metadata_reserve");
+	}
+	assert_has(judged.findings[0].found, "export data: 100 % of its 1000B of metadata");
+}
+
+/* ---- quotas ---------------------------------------------------------------------------------- */
+
+static void quota__near_its_limit(void **state)
+{
+	json_t *quota = json_array_get(answer_part(export, "quotas"), 0);
+
+	answer_set_number(quota, "limit", 1000);
+	answer_set_number(quota, "used", 800);
+	answer_set_number(quota, "reserved", 99);
+	assert_well();
+	answer_set_number(quota, "reserved", 100);
+	judge();
+	assert_judged(
+		VERDICT_WARNING, "export data: user 1234 has 90 % of its quota", "rmemfsctl quota");
+	answer_set_number(quota, "used", 0);
+	answer_set_number(quota, "inodes", 9);
+	judge();
+	assert_judged(VERDICT_WARNING, "user 1234 has 90 %", NULL);
+}
+
+static void quota__the_worst_of_several(void **state)
+{
+	json_t *quotas = answer_part(export, "quotas");
+
+	for (size_t i = 0; i < json_array_size(quotas); i++) {
+		answer_set_number(json_array_get(quotas, i), "limit", 100);
+		answer_set_number(json_array_get(quotas, i), "used", 90 + (json_int_t)i);
+	}
+	judge();
+	assert_judged(VERDICT_WARNING, "group 0 has 92 % of its quota, and 2 more", NULL);
+}
+
+/* ---- lost memory, snapshots ------------------------------------------------------------------ */
+
+static void lost__regions(void **state)
+{
+	answer_set_number(export, "lost_regions", 1);
+	judge();
+	assert_judged(
+		VERDICT_FAILURE, "export data: 1 of its 1 regions have lost bytes", "copy all");
+}
+
+static void snapshot__that_failed(void **state)
+{
+	answer_set(export, "snapshot", json_pack("{s:s, s:s}", "state", "done", "dir", "/srv/a"));
+	assert_well();
+	answer_set(export, "snapshot", json_pack("{s:s, s:s}", "state", "failed", "dir", "/srv/a"));
+	judge();
+	assert_judged(VERDICT_WARNING, "the last snapshot, to /srv/a, has failed", "take another");
+}
+
+static void snapshot__of_an_age(void **state)
+{
+	answer_set(export, "last_snapshot",
+		json_pack("{s:I}", "completed", (json_int_t)NOW_S - 24 * 3600 + 1));
+	judge_by(24);
+	assert_int_equal(judged.n, 0);
+	answer_set(export, "last_snapshot",
+		json_pack("{s:I}", "completed", (json_int_t)NOW_S - 24 * 3600));
+	judge_by(24);
+	assert_judged(VERDICT_WARNING, "its last snapshot is 24 hours old", "by a timer");
+	assert_well();
+	answer_set(export, "last_snapshot", json_null());
+	judge_by(24);
+	assert_judged(VERDICT_WARNING, "has made no snapshot of it", "by a timer");
+	/* A key that sees its own mounts alone is not told of snapshots. */
+	json_object_del(export, "last_snapshot");
+	judge_by(24);
+	assert_int_equal(judged.n, 0);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static void contest(json_int_t ms)
+{
+	answer_set(export, "contested",
+		json_pack("[{s:i, s:I}, {s:i, s:I}]", "inode", 8, "ms", (json_int_t)3, "inode", 9,
+			"ms", ms));
+	judge();
+}
+
+static void recalls__that_take_long(void **state)
+{
+	contest(HEALTH_RECALL_MS - 1);
+	assert_int_equal(judged.n, 0);
+	contest(HEALTH_RECALL_MS);
+	assert_judged(VERDICT_WARNING, "others have waited 2.0 s", "rmemfsctl who EXPORT 9");
+	contest(2 * LEASE_MS - 1);
+	assert_judged(VERDICT_WARNING, "19.9 s", NULL);
+	contest(2 * LEASE_MS);
+	assert_judged(VERDICT_FAILURE, "20.0 s", NULL);
+}
+
+static void with_session(const char *name, json_int_t silent_ms)
+{
+	answer_set(session, "state", json_string(name));
+	answer_set_number(session, "silent_ms", silent_ms);
+	judge();
+}
+
+static void sessions__that_are_silent(void **state)
+{
+	with_session("active", HEALTH_SILENT_MS - 1);
+	assert_int_equal(judged.n, 0);
+	with_session("active", HEALTH_SILENT_MS);
+	assert_judged(VERDICT_WARNING,
+		"session 1 of node7:/mnt/rmem (pid 23892) is connected, and silent", "kill -CONT");
+	with_session("disconnected", LEASE_MS - 1);
+	assert_int_equal(judged.n, 0);
+	with_session("disconnected", LEASE_MS);
+	assert_judged(VERDICT_WARNING, "is not connected, for 10.0 s", NULL);
+	with_session("restored", LEASE_MS);
+	assert_judged(VERDICT_WARNING, "is not connected", NULL);
+	with_session("ending", LEASE_MS);
+	assert_int_equal(judged.n, 0);
+	answer_set(session, "waits_for", json_pack("[i]", 7));
+	judge();
+	assert_judged(
+		VERDICT_WARNING, "is to end, and its process still has the memory", "kill -9");
+}
+
+static void sessions__the_worst_of_many(void **state)
+{
+	json_t *sessions = answer_part(server, "sessions");
+
+	answer_set_number(session, "silent_ms", 6000);
+	for (int i = 2; i < 1000; i++) {
+		json_t *copy = json_deep_copy(session);
+
+		answer_set_number(copy, "id", i);
+		answer_set_number(copy, "silent_ms", 5000 + i);
+		json_array_append_new(sessions, copy);
+	}
+	judge();
+	assert_judged(VERDICT_WARNING, "session 1 of", NULL);
+	assert_has(judged.findings[0].found, "for 6.0 s, and 998 more");
+}
+
+static void transport__tcp_beside_verbs(void **state)
+{
+	json_array_append_new(answer_part(server, "listen"), json_string("verbs:10.0.0.1:7470"));
+	judge();
+	assert_judged(VERDICT_NOTE, "1 of its 1 sessions are on tcp", "rmemfsctl doctor");
+}
+
+/* ---- other answers --------------------------------------------------------------------------- */
+
+static void key__that_sees_its_own_mounts(void **state)
+{
+	static const char *const untold[] = {"counters", "snapshot", "last_snapshot", "leases",
+		"contested", "contested_locks", "quotas", "unlisted"};
+
+	for (unsigned i = 0; i < sizeof(untold) / sizeof(*untold); i++)
+		json_object_del(export, untold[i]);
+	json_object_set_new(server, "key", json_string("test-6qpp"));
+	judge();
+	assert_judged(VERDICT_NOTE, "this key sees its own mounts alone", "\"status\"");
+	answer_set_number(export, "used", json_integer_value(answer_part(export, "bytes")));
+	judge();
+	assert_among(VERDICT_FAILURE, "export data: 100 % of its", NULL);
+}
+
+static void answer__of_other_kinds(void **state)
+{
+	static const char *const texts[] = {"{}", "{\"exports\":{},\"sessions\":3,\"store\":[]}",
+		"{\"exports\":[null,7,{\"bytes\":-1,\"used\":9223372036854775807,\"quotas\":[[]]}]}",
+		"{\"sessions\":[{\"channels\":[4]},[]],\"listen\":[null,{}]}"};
+
+	for (unsigned i = 0; i < 4; i++) {
+		json_decref(server);
+		server = answer_read(texts[i]);
+		judge_by(1);
+	}
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(server__that_is_well),
+		CASE(memory__at_each_level),
+		CASE(memory__that_is_lent_is_free),
+		CASE(inodes__at_each_level),
+		CASE(metadata__at_each_level),
+		CASE(quota__near_its_limit),
+		CASE(quota__the_worst_of_several),
+		CASE(lost__regions),
+		CASE(snapshot__that_failed),
+		CASE(snapshot__of_an_age),
+		CASE(recalls__that_take_long),
+		CASE(sessions__that_are_silent),
+		CASE(sessions__the_worst_of_many),
+		CASE(transport__tcp_beside_verbs),
+		CASE(key__that_sees_its_own_mounts),
+		CASE(answer__of_other_kinds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
