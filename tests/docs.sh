@@ -358,6 +358,16 @@ health() {
 	same "members of health's JSON" "$work/health.c" "$work/rmemfsctl.8"
 }
 
+# The members of the JSON of top.
+top_json() {
+	{
+		sed -n '/^static json_t .compare/,/^}/p' daemon/ctl/survey/top.c
+		sed '/^static const json_t .counterpart/,/^}/d; /---- times/,/^\/\* Null/d' daemon/ctl/survey/top_rates.c
+	} | words_of | grep -vxE 'answer|bytes|connection|count|counters|pid|read' >"$work/top.c"
+	section daemon/rmemfsctl.8 'RATES OF A SECOND' | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',' '\n' | grep . >"$work/rmemfsctl.8"
+	same "members of top's JSON" "$work/top.c" "$work/rmemfsctl.8"
+}
+
 states() {
 	sed -n '/_state_name(const/,/^}/p' server/admin/status.c | words_of | grep -v unknown >"$work/status.c"
 	section daemon/rmemfsctl.8 OUTPUT | sed -n 's/^\.Cm //p' | tr -d ' :' | tr ',' '\n' |
@@ -648,6 +658,7 @@ check "metrics of rmemfs-metrics" metrics
 check "states in the status" states
 check "checks and members of doctor" doctor
 check "checks and members of health" health
+check "members of top" top_json
 check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8
 check "exit statuses of rmemfs" exit_statuses

@@ -13,11 +13,12 @@
 #include "common/base/word.h"
 #include "daemon/ctl/check.h"
 
-enum { OPT_JSON = 256, OPT_KEY, OPT_SNAPSHOT, USAGE_BYTES = 128, HOURS_MAX = 87600 };
+enum { OPT_JSON = 256, OPT_KEY, OPT_SNAPSHOT, OPT_ONCE, USAGE_BYTES = 128, HOURS_MAX = 87600 };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
 	{"key", required_argument, NULL, OPT_KEY},
+	{"once", no_argument, NULL, OPT_ONCE},
 	{"snapshot", required_argument, NULL, OPT_SNAPSHOT},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
@@ -52,6 +53,7 @@ static const struct word command_words[] = {
 	[CTL_DOCTOR] = {"doctor", CTL_DOCTOR},
 	[CTL_HEALTH] = {"health", CTL_HEALTH},
 	[CTL_REPORT] = {"report", CTL_REPORT},
+	[CTL_TOP] = {"top", CTL_TOP},
 	{0},
 };
 
@@ -75,7 +77,7 @@ static const struct command {
 	const char *help;    /* its operands and options */
 	enum ctl_operand operands[CTL_OPERANDS];
 	unsigned noperands, required; /* the others come last, and may be left out */
-	bool json, key, snapshot;
+	bool json, key, snapshot, once;
 	int wrong; /* exit status of wrong usage */
 } commands[] = {
 	[CTL_STATUS] =
@@ -253,6 +255,15 @@ static const struct command {
 			.noperands = 1,
 			.wrong = EXIT_FAILURE,
 		},
+	[CTL_TOP] =
+		{
+			.purpose = "shows what mounts and sessions of this machine do, each second",
+			.help = "      --once  show one second, and exit\n"
+				"      --json  print each second as a line of JSON\n",
+			.json = true,
+			.once = true,
+			.wrong = EXIT_FAILURE,
+		},
 };
 
 /* ---- help ------------------------------------------------------------------------------------ */
@@ -270,6 +281,8 @@ static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--key FILE]");
 	if (c->snapshot)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--snapshot HOURS]");
+	if (c->once)
+		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--once]");
 	if (c->json)
 		snprintf(buf + at, USAGE_BYTES - at, " [--json]");
 	return buf;
@@ -288,6 +301,7 @@ static int print_summary(void)
 	       "      --key FILE keys to prove over tcp and verbs\n"
 	       "      --snapshot HOURS\n"
 	       "                 warn of exports without a snapshot of that time\n"
+	       "      --once     show one second, and exit\n"
 	       "      --json     print the server's answer as it is\n"
 	       "  -V, --version  print the version and exit\n"
 	       "  -h, --help     print this, or the usage of COMMAND, and exit\n");
@@ -368,6 +382,9 @@ static int read_operands(char **words, struct ctl_args *args)
 			command_words[args->command].text);
 	if (args->key_file && !*args->key_file)
 		return wrong(&args->command, "option '--key': FILE must not be empty");
+	if (args->once && !c->once)
+		return wrong(&args->command, "option '--once': has no meaning for %s",
+			command_words[args->command].text);
 	if (args->snapshot_max && !c->snapshot)
 		return wrong(&args->command, "option '--snapshot': has no meaning for %s",
 			command_words[args->command].text);
@@ -418,6 +435,9 @@ int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 			break;
 		case OPT_KEY:
 			args->key_file = optarg;
+			break;
+		case OPT_ONCE:
+			args->once = true;
 			break;
 		case OPT_SNAPSHOT:
 			if (read_hours(optarg, &args->snapshot_max))

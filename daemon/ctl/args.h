@@ -21,6 +21,7 @@ enum ctl_command {
 	CTL_DOCTOR,
 	CTL_HEALTH,
 	CTL_REPORT,
+	CTL_TOP,
 	CTL_COMMANDS
 };
 /* CTL_SERVER is a HOST without a default. */
@@ -50,7 +51,7 @@ struct ctl_args {
 	/* They point into argv and are not empty. NULL: the command does not take it, or it was
 	 * left out; CTL_HOST is always there. */
 	const char *operands[CTL_OPERANDS];
-	bool json;
+	bool json, once;
 	const char *key_file;  /* NULL: none */
 	unsigned snapshot_max; /* hours; 0: not given */
 };

@@ -25,6 +25,7 @@
 #include "daemon/ctl/snapshot.h"
 #include "daemon/ctl/survey/gather.h"
 #include "daemon/ctl/survey/health.h"
+#include "daemon/ctl/survey/top.h"
 
 enum { TIMEOUT_MS = 5000 };
 
@@ -365,6 +366,8 @@ int main(int argc, char **argv)
 		return health(&args);
 	case CTL_REPORT:
 		return gather_run(args.operands[CTL_FILE]);
+	case CTL_TOP:
+		return top_run(args.once, args.json);
 	default:
 		return show(&args);
 	}

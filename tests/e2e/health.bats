@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# health.bats - rmemfsctl health and report: what they say of mounts and servers that are well, and of those that
-# are not. Other tests run at the same time, and their mounts are found, too: so most tests name their own.
+# health.bats - rmemfsctl health, report and top: what they say of mounts and servers that are well, and of those
+# that are not. Other tests run at the same time, and their mounts are found, too: so most tests name their own.
 
 # bats file_tags=once
 bats_require_minimum_version 1.5.0
@@ -153,4 +153,26 @@ is_silent() {
 	[[ $output == *"$dir/report is there already, and stays as it is: name a new file" ]]
 	run -1 rmemfsctl report "$mnt/report"
 	[[ $output == *"$mnt/report is on a mount of rmemfs, and the report must not wait for that"* ]]
+}
+
+# Its second is the time between two samples.
+@test "top shows the operations of a second" {
+	start_server
+	mount_rmem -o cache=none,ack=remote
+	touch "$mnt/file"
+	until [ -e "$dir/end" ]; do
+		dd if=/dev/zero of="$mnt/file" bs=64K count=1 conv=notrunc oflag=direct status=none
+	done 3>&- &
+	local writer=$!
+	rmemfsctl top >"$dir/table" 3>&- &
+	local table=$!
+	rmemfsctl top --json >"$dir/top"
+	wait "$table"
+	[ "$(wc -l <"$dir/top")" -eq 1 ]
+	jq -e --arg mnt "$mnt" '.interval_ms >= 1000 and any(.mounts[]; .mountpoint == $mnt and
+		.operations > 0 and .write_bytes >= 65536 and .p50_ns > 0 and .p50_ns <= .p99_ns)' "$dir/top"
+	touch "$dir/end"
+	wait "$writer"
+	grep -E '^mount +state +oldest +ops/s +read/s +write/s +p50 +p99$' "$dir/table"
+	run ! grep -q $'\e' "$dir/table"
 }
