@@ -220,12 +220,12 @@ versions() {
 script() {
 	local name=$1 script=$2 place places=''
 	shift 2
-	for place in /run/systemd/system /etc /dev/shm /var/lib; do
+	for place in /run/systemd/system /run/rmemfs-mounts /etc /dev/shm /var/lib; do
 		places+="s#(^|[ \"])$place#\1$work/system$place#g;"
 	done
 	mkdir -p "$work/system/run/systemd/system"
 	sed -E "$places" "$work/control.$name/$script" >"$work/script"
-	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run/systemd)' ||
+	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run)' ||
 		complain "$name: $script would change this machine" || return
 	: >"$work/calls"
 	PATH=$work/stand-ins:$PATH calls=$work/calls fails=${fails:-none} sh "$work/script" "$@" >"$work/said" 2>&1 ||
@@ -281,7 +281,8 @@ script_upgrades() {
 		! called . || complain "$name: an upgrade goes on with: $(cat "$work/calls")" || return
 	done
 	script rmemfs postinst configure 0.0.9-1 || return
-	! called invoke || complain "rmemfs: an upgrade calls: $(cat "$work/calls")"
+	[ "$(grep invoke "$work/calls")" = "deb-systemd-invoke try-restart rmemfs-metrics.service" ] ||
+		complain "rmemfs: an upgrade calls: $(cat "$work/calls")"
 }
 
 # Keys go with a purge; memory and snapshots are named, and stay.
@@ -291,7 +292,7 @@ script_removals() {
 	mkdir -p "$system"/etc/rmemfs/{keys,mounts} "$system"/{dev/shm,var/lib}/rmemfs
 	touch "$system"/etc/rmemfs/keys/web.key "$system/dev/shm/rmemfs/region"
 	script rmemfs-server prerm remove && called '^deb-systemd-invoke stop rmemfs-server.service' &&
-		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service' ||
+		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
 	script rmemfs-server postrm remove && script rmemfs postrm remove || return
 	[ -e "$system/etc/rmemfs/keys/web.key" ] || complain "a removal takes keys" || return

@@ -25,7 +25,8 @@ usage() {
 		  all      all of these (the default); here a skipped test is a failure, but for what
 		           the guest's kernel can't do
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
-		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13
+		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13; the packages
+		           are installed, used, upgraded, removed and purged on clean machines
 		  nightly  all, and what takes longer: vm2, platforms, all of e2e over shm, verbs and under
 		           the sanitizers, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END

@@ -1,6 +1,7 @@
 #!/bin/bash
-# root.sh RELEASE - makes a clean root of a Debian release (bookworm, trixie) with the packages that the
-# build, the fuzzers and the unit tests need, and nothing else; prints its folder. Needs root.
+# root.sh RELEASE [build|machine] - makes a clean root of a Debian release (bookworm, trixie); prints its
+# folder. Needs root. It has the packages that the build, the fuzzers and the unit tests need (build, the default),
+# or systemd (machine), and nothing else.
 #
 # Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when
 # the list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it,
@@ -9,6 +10,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 release=${1:?bookworm or trixie}
+kind=${2:-build}
 cache=${RMEMFS_PLATFORMS_CACHE:-/var/tmp/rmemfs-platforms}
 days=30
 
@@ -33,13 +35,19 @@ fi
 command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
 compgen -G "/usr/share/keyrings/debian-archive-$release-stable.*" >/dev/null ||
 	die "the keys of $release are missing: apt-get install debian-archive-keyring"
-packages=$("$here/../run.sh" --packages unit fuzz | paste -sd ,)
+case $kind in
+build) packages=$({ "$here/../run.sh" --packages unit fuzz && printf '%s\n' dpkg-dev file; } | paste -sd ,) ;;
+machine) packages=systemd,systemd-sysv,dbus,jq ;;
+*) die "$kind: must be build or machine" ;;
+esac
 key="$mirror $packages"
+name=$release
+[ "$kind" = build ] || name+=.$kind
 
 mkdir -p "$cache"
-exec 9>"$cache/lock.$release"
+exec 9>"$cache/lock.$name"
 flock 9
-root=$cache/$release
+root=$cache/$name
 if [ -d "$root" ] && [ "$(cat "$root.key")" = "$key" ] &&
 	[ -n "$(find "$root.key" -mtime "-$days")" ]; then
 	echo "$root"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh RELEASE - builds all presets, mounts, and runs the unit tests, in a clean root of this Debian
-# release (bookworm, trixie); TAP on standard output. The machine's own packages and build folders
+# release (bookworm, trixie); tries the packages on a clean machine of it (packages.sh); TAP on standard output. The machine's own packages and build folders
 # are not used.
 set -euo pipefail
 
@@ -28,11 +28,17 @@ built_silently() {
 	return 1
 }
 
+makes_packages() {
+	inside cpack --config /build/release/CPackConfig.cmake -B /build/packages
+}
+
 for preset in release fuzz asan tsan dev; do
 	check "$release: preset $preset builds without a warning" built_silently "$preset"
+	[ "$preset" != release ] || check "$release: packages are made" makes_packages
 	# Only dev's programs are run.
 	[ "$preset" = dev ] || rm -rf "$work/build/$preset"
 done
 check "$release: root's mount begins and ends" inside tests/platforms/mount.sh /build/dev/bin
 inside env RMEMFS_BUILD=/build tests/run.sh unit || failed=1
+"$here/packages.sh" "$release" "$work/build/packages" || failed=1
 check_end
