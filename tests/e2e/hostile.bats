@@ -7,7 +7,13 @@
 
 load helpers
 
+rounds=6
+[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || rounds=60
+
 setup() {
+	# A round takes some seconds under a sanitizer.
+	# shellcheck disable=SC2034 # the helpers take it
+	test_seconds=$((90 + 10 * rounds))
 	setup_rmem
 	without_key
 	liar_port=$(free_port)
@@ -97,9 +103,6 @@ sweep() {
 	stop_server
 	check_memory
 }
-
-rounds=6
-[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || rounds=60
 
 @test "a server that lies: a mount of its own neither crashes nor hangs" {
 	sweep '' $rounds
