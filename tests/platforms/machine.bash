@@ -13,6 +13,9 @@ machine_inside='
 	mkdir "$root/host" "$root/packages"
 	mount --bind "$folder/packages" "$root/packages"
 	mount -t proc proc "$root/proc"
+	# systemd raises limits of the kernel at its start.
+	mount --bind "$root/proc/sys" "$root/proc/sys"
+	mount -o remount,bind,ro "$root/proc/sys"
 	mount --rbind /sys "$root/sys"
 	mount -o remount,bind,ro "$root/sys"
 	umount -l "$root/sys/fs/cgroup" 2>/dev/null || true
