@@ -13,7 +13,7 @@
 #include "common/base/word.h"
 #include "daemon/ctl/check.h"
 
-enum { OPT_JSON = 256, OPT_KEY, OPT_SNAPSHOT, OPT_ONCE, USAGE_BYTES = 128, HOURS_MAX = 87600 };
+enum { OPT_JSON = 256, OPT_KEY, OPT_SNAPSHOT, OPT_ONCE, USAGE_BYTES = 192, HOURS_MAX = 87600 };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},

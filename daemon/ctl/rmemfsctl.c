@@ -246,14 +246,14 @@ static int set_server_level(const char *target, int level)
 	const struct rpc_request req = {
 		.op = RPC_LOG, .slot = RPC_NO_SLOT, .log.level = (uint8_t)level};
 
-	if (!is_default && ctl_is_folder(target)) {
+	if (!is_default && (*target != '/' || ctl_is_folder(target))) {
 		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", target);
 		return EXIT_FAILURE;
 	}
 	return order(is_default ? RMEMFS_DEFAULT_SOCKET : target, &req, "the level is not set");
 }
 
-/* target: a mount of this machine, the word "server", or a server. */
+/* target: a mount of this machine, the word "server", or a server's socket. */
 static int set_level(const char *target, const char *level)
 {
 	struct mount mount;
