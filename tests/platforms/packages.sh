@@ -1,7 +1,7 @@
 #!/bin/bash
-# packages.sh RELEASE PACKAGES - an administrator's life with the packages in the folder PACKAGES, on a clean
-# machine of this Debian release (bookworm, trixie) with systemd: they are installed, used, upgraded while files and
-# mounts are in use, removed, and purged; TAP on standard output.
+# packages.sh RELEASE PACKAGES - tries the packages in the folder PACKAGES on a clean machine of this Debian release
+# (bookworm, trixie) with systemd; TAP on standard output. They are installed, used, upgraded while files and mounts
+# are in use, removed, and purged.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -177,7 +177,7 @@ removes() {
 	machine test ! -e /usr/sbin/rmemfs-server || complain "the program is still there"
 }
 
-# What was removed comes back as it was, with all files.
+# An installation after a removal finds configuration and files as they were.
 installs_again() {
 	machine sh -c 'apt-get -q -y --no-install-recommends install /packages/next/rmemfs_*.deb /packages/next/rmemfs-server_*.deb' || return
 	machine systemctl daemon-reload
