@@ -165,6 +165,12 @@ static int out(bool printed)
 	return printed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int not_mounted(const char *place)
+{
+	log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", place);
+	return EXIT_FAILURE;
+}
+
 static int show_mount(const struct ctl_args *args, const struct mount *mount)
 {
 	bool printed = true;
@@ -195,11 +201,8 @@ static int show_status(const struct ctl_args *args)
 
 	if (text)
 		return show_mount(args, &mount);
-	if (!args->key_file && ctl_is_folder(args->operands[CTL_HOST])) {
-		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'",
-			args->operands[CTL_HOST]);
-		return EXIT_FAILURE;
-	}
+	if (!args->key_file && ctl_is_folder(args->operands[CTL_HOST]))
+		return not_mounted(args->operands[CTL_HOST]);
 	return show(args);
 }
 
@@ -246,10 +249,8 @@ static int set_server_level(const char *target, int level)
 	const struct rpc_request req = {
 		.op = RPC_LOG, .slot = RPC_NO_SLOT, .log.level = (uint8_t)level};
 
-	if (!is_default && (*target != '/' || ctl_is_folder(target))) {
-		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", target);
-		return EXIT_FAILURE;
-	}
+	if (!is_default && (*target != '/' || ctl_is_folder(target)))
+		return not_mounted(target);
 	return order(is_default ? RMEMFS_DEFAULT_SOCKET : target, &req, "the level is not set");
 }
 
@@ -301,10 +302,8 @@ static int abort_mount(const char *dir)
 	autoclose int fd = -1;
 	char path[64];
 
-	if (!text) {
-		log_error("%s: no rmemfs is mounted there: see 'rmemfsctl mounts'", dir);
-		return EXIT_FAILURE;
-	}
+	if (!text)
+		return not_mounted(dir);
 	snprintf(path, sizeof(path), FUSE_CONNECTIONS "/%u/abort", mount.minor);
 	fd = open_abort(path);
 	if (fd >= 0 && write(fd, "1", 1) == 1)

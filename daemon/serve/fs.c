@@ -14,6 +14,7 @@
 #include "daemon/request/trace.h"
 #include "daemon/serve/fs_block.h"
 #include "daemon/serve/interrupt.h"
+#include "daemon/serve/slow.h"
 #include "daemon/serve/way.h"
 #include "daemon/fuse/port.h"
 #include "daemon/request/io_thread_private.h"
@@ -276,6 +277,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	lock_tick(thread);
 	if (remote_gives_up(thread))
 		interrupt_all_failing(thread);
+	slow_tick(thread, now);
 	/* Before there is a session again there is nothing to tell the server. */
 	if (fs_is_renewing(thread->fs))
 		return;

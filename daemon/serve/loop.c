@@ -24,7 +24,6 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/serve/threads.h"
 #include "daemon/serve/readers.h"
-#include "daemon/serve/slow.h"
 
 enum {
 	TICK_MS = 100,
@@ -211,7 +210,6 @@ static void tick(struct io_thread *thread)
 	priv->next_tick = priv->now + TICK_MS;
 	look_after_readers(thread);
 	fs_tick(thread, priv->now);
-	slow_tick(thread, priv->now);
 	request_trim(thread);
 	fuse_receive_give_up_parked(thread);
 	if (remote_gives_up(thread))

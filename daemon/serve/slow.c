@@ -5,9 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "daemon/file/inode.h"
-#include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
-#include "daemon/remote/session.h"
 #include "daemon/request/counters.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/serve/fs.h"
@@ -63,7 +61,7 @@ static bool is_connected(const struct io_thread *thread)
 {
 	int64_t since_ms;
 
-	return session_health(thread->fs->session, &since_ms) == SESSION_CONNECTED;
+	return fs_health(thread->fs, &since_ms) == SESSION_CONNECTED;
 }
 
 void slow_tick(struct io_thread *thread, int64_t now)

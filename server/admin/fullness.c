@@ -48,6 +48,16 @@ static void amount_format(const struct filling *f, uint64_t amount, char *buf, s
 		snprintf(buf, len, "%llu", (unsigned long long)amount);
 }
 
+/* The lowest level that is not reached. */
+static unsigned level_above(unsigned level)
+{
+	unsigned above = level;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(levels) && levels[i] > level; i++)
+		above = levels[i];
+	return above;
+}
+
 static void fullness_tell(
 	const struct export *export, const struct filling *f, unsigned before, unsigned level)
 {
@@ -64,7 +74,7 @@ static void fullness_tell(
 	else
 		log_event(LOG_LEVEL_NOTICE, &fields,
 			"export '%s': less than %u %% of its %s are used again, %s of %s",
-			export->name, before, f->what, used, total);
+			export->name, level_above(level), f->what, used, total);
 }
 
 static void fullness_judge(const struct export *export, const struct filling *f, unsigned *level)

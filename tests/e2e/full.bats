@@ -166,7 +166,7 @@ no_space_for_attributes() {
 	fill_bytes
 	until_true 10 server_tells "95 % of its memory are used, "
 	rm "$mnt/filler"
-	until_true 10 server_tells "less than 95 % of its memory are used again, "
+	until_true 10 server_tells "less than 80 % of its memory are used again, "
 }
 
 @test "no page is left: what was closed and deleted before is waited for" {
