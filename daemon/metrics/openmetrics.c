@@ -124,6 +124,9 @@ static void put_up(FILE *out, const struct observed *seen)
 		put_sample(out, "rmemfs_mount_up", "", labels,
 			json_is_object(json_object_get(mount, "answer")));
 	}
+	put_family(out, "rmemfs_mounts_hidden", "gauge",
+		"Mounts of root that this program may not ask.");
+	fprintf(out, "rmemfs_mounts_hidden %u\n", seen->hidden);
 }
 
 /* Calls put() for each mount that has answered, with its labels, to which put() may add. */
@@ -297,6 +300,9 @@ static const struct number server_numbers[] = {
 		1},
 	{"rmemfs_server_metadata_used_bytes", "gauge", "Used bytes of the metadata reserve.",
 		"store.used", 1},
+	{"rmemfs_server_refused", "counter",
+		"READs and WRITEs to memory to which their client had no right (any more).",
+		"refused", 1},
 };
 
 static const struct number export_numbers[] = {
@@ -314,6 +320,9 @@ static const struct number export_numbers[] = {
 		"metadata.bytes", 1},
 	{"rmemfs_export_metadata_used_bytes", "gauge", "Used bytes of that share.", "metadata.used",
 		1},
+	{"rmemfs_export_metadata_left_bytes", "gauge",
+		"Metadata that new files can still take; the rest is used or kept.",
+		"metadata.left", 1},
 	{"rmemfs_export_waiting_leases", "gauge", "Requests that wait for another mount's leases.",
 		"leases.waiting", 1},
 	{"rmemfs_export_waiting_locks", "gauge", "Requests that wait for locks.",
@@ -348,22 +357,108 @@ static void put_export_number(FILE *out, const json_t *server, const struct numb
 	}
 }
 
-static void put_sessions(FILE *out, const json_t *server)
-{
-	const json_t *export, *session;
-	size_t i, k;
+/* A figure of an export that is more than one member of the JSON. */
+struct figure {
+	const char *family, *type, *help;
+	double (*of)(const json_t *server, const json_t *export);
+};
 
-	put_family(out, "rmemfs_export_sessions", "gauge", "Mounts that the export has.");
+static bool is_at(const json_t *session, const json_t *export)
+{
+	return strcmp(ctl_json_text(session, "export"), ctl_json_text(export, "name")) == 0;
+}
+
+static double sessions_of(const json_t *server, const json_t *export)
+{
+	const json_t *session;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, "sessions"), i, session) n +=
+		is_at(session, export);
+	return n;
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double silence_of(const json_t *server, const json_t *export)
+{
+	const json_t *session;
+	double ms = 0;
+	size_t i;
+
+	json_array_foreach(
+		json_object_get(server, "sessions"), i, session) if (is_at(session, export)) ms =
+		larger(ms, number_of(session, "silent_ms"));
+	return ms / 1000;
+}
+
+static double lease_wait_of(const json_t *server, const json_t *export)
+{
+	const json_t *file;
+	double ms = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(export, "contested"), i, file) ms =
+		larger(ms, number_of(file, "ms"));
+	return ms / 1000;
+}
+
+static double share_of(double used, double limit)
+{
+	return limit > 0 ? used / limit : 0;
+}
+
+static double quota_of(const json_t *server, const json_t *export)
+{
+	const json_t *quota;
+	double most = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(export, "quotas"), i, quota)
+	{
+		most = larger(most, share_of(number_of(quota, "used"), number_of(quota, "limit")));
+		most = larger(
+			most, share_of(number_of(quota, "inodes"), number_of(quota, "max_inodes")));
+	}
+	return most;
+}
+
+static double failed_snapshot_of(const json_t *server, const json_t *export)
+{
+	return strcmp(ctl_json_text(json_object_get(export, "snapshot"), "state"), "failed") == 0;
+}
+
+static const struct figure export_figures[] = {
+	{"rmemfs_export_sessions", "gauge", "Mounts that the export has.", sessions_of},
+	{"rmemfs_export_silence_seconds", "gauge",
+		"For how long the server has not heard the most silent of these mounts.",
+		silence_of},
+	{"rmemfs_export_lease_wait_seconds", "gauge",
+		"How long a request has waited for another mount's lease: the longest time.",
+		lease_wait_of},
+	{"rmemfs_export_quota_ratio", "gauge",
+		"The part that is used of the fullest quota of a user or group; 0: there is none.",
+		quota_of},
+	{"rmemfs_export_snapshot_failed", "gauge", "Whether the last snapshot failed.",
+		failed_snapshot_of},
+};
+
+static void put_export_figure(FILE *out, const json_t *server, const struct figure *figure)
+{
+	const json_t *export;
+	size_t i;
+
+	put_family(out, figure->family, figure->type, figure->help);
 	json_array_foreach(json_object_get(server, "exports"), i, export)
 	{
-		const char *name = ctl_json_text(export, "name");
 		char labels[LABELS_BYTES] = "";
-		unsigned n = 0;
 
-		json_array_foreach(json_object_get(server, "sessions"), k, session) n +=
-			strcmp(ctl_json_text(session, "export"), name) == 0;
-		add_label(labels, "export", name);
-		put_sample(out, "rmemfs_export_sessions", "", labels, n);
+		add_label(labels, "export", ctl_json_text(export, "name"));
+		put_sample(out, figure->family, "", labels, figure->of(server, export));
 	}
 }
 
@@ -379,11 +474,13 @@ static void put_server(FILE *out, const struct observed *seen)
 		const struct number *n = &server_numbers[i];
 
 		put_family(out, n->family, n->type, n->help);
-		fprintf(out, "%s %.16g\n", n->family, number_of(seen->server, n->path) / n->unit);
+		fprintf(out, "%s%s %.16g\n", n->family, is_counter(n->type) ? "_total" : "",
+			number_of(seen->server, n->path) / n->unit);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(export_numbers); i++)
 		put_export_number(out, seen->server, &export_numbers[i]);
-	put_sessions(out, seen->server);
+	for (size_t i = 0; i < ARRAY_SIZE(export_figures); i++)
+		put_export_figure(out, seen->server, &export_figures[i]);
 }
 
 void openmetrics_write(FILE *out, const struct observed *seen)

@@ -60,24 +60,27 @@ static json_t *ask_server(const char *socket)
 	return root;
 }
 
-/* Mounts that this user may not ask about are left out: they are not down. */
-static json_t *list_mounts(void)
+/* Mounts that this user may not ask about are left out: they are not down. hidden: how many. */
+static json_t *list_mounts(unsigned *hidden)
 {
 	json_t *list;
 
 	if (ctl_list_own_mounts(MOUNT_MS, &list))
 		return json_array();
-	for (size_t i = json_array_size(list); i-- > 0;)
-		if (!json_is_true(json_object_get(json_array_get(list, i), "allowed")))
-			json_array_remove(list, i);
+	for (size_t i = json_array_size(list); i-- > 0;) {
+		if (json_is_true(json_object_get(json_array_get(list, i), "allowed")))
+			continue;
+		++*hidden;
+		json_array_remove(list, i);
+	}
 	return list;
 }
 
 static void write_metrics(FILE *out, const struct metrics_options *options)
 {
 	const char *socket = options->server ? options->server : RMEMFS_DEFAULT_SOCKET;
-	json_t *mounts = list_mounts(), *server = NULL;
 	struct observed seen = {.details = options->details};
+	json_t *mounts = list_mounts(&seen.hidden), *server = NULL;
 	struct stat st;
 
 	seen.server_wanted = options->server || stat(socket, &st) == 0;

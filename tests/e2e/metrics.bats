@@ -78,6 +78,8 @@ well_formed() {
 	grep -qx 'rmemfs_server_up 1' "$dir/metrics"
 	grep -qx "rmemfs_export_bytes{export=\"default\"} $(status_of '.exports[0].bytes')" "$dir/metrics"
 	grep -qx 'rmemfs_export_sessions{export="default"} 1' "$dir/metrics"
+	grep -qx 'rmemfs_mounts_hidden 0' "$dir/metrics"
+	grep -qx "rmemfs_export_metadata_left_bytes{export=\"default\"} $(status_of '.exports[0].metadata.left')" "$dir/metrics"
 }
 
 @test "names of places, clients and keys are told with --details alone" {
@@ -177,5 +179,6 @@ listens() {
 	"${nobody[@]}" "$bin/rmemfs-metrics" --once --server "$socket" >"$dir/metrics"
 	well_formed "$dir/metrics"
 	[ -z "$(value rmemfs_mount_up)" ]
+	grep -qE '^rmemfs_mounts_hidden [1-9]' "$dir/metrics"
 	grep -qx 'rmemfs_server_up 0' "$dir/metrics"
 }

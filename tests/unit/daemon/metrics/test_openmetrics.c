@@ -1,0 +1,119 @@
+/* test_openmetrics.c - figures that are more than one member of a daemon's answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/metrics/openmetrics.h"
+
+#define CASE(name) cmocka_unit_test(name)
+
+/* Writes the metrics of a server that answers so. */
+static char *text_of(const char *server, unsigned hidden)
+{
+	json_t *mounts = json_array(), *root = json_loads(server, 0, NULL);
+	const struct observed seen = {
+		.mounts = mounts, .server = root, .hidden = hidden, .server_wanted = true};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(root);
+	assert_non_null(out);
+	openmetrics_write(out, &seen);
+	assert_int_equal(fclose(out), 0);
+	json_decref(mounts);
+	json_decref(root);
+	return text;
+}
+
+static void expect(const char *server, const char *sample)
+{
+	char *text = text_of(server, 3), line[256];
+
+	snprintf(line, sizeof(line), "\n%s\n", sample);
+	if (!strstr(text, line))
+		fail_msg("no %s in\n%s", sample, text);
+	free(text);
+}
+
+static void hidden__mounts_are_counted(void **state)
+{
+	expect("{}", "rmemfs_mounts_hidden 3");
+}
+
+static void server_counter__has_its_suffix(void **state)
+{
+	expect("{\"refused\": 7}", "rmemfs_server_refused_total 7");
+	expect("{\"uptime_ms\": 1500}", "rmemfs_server_seconds 1.5");
+}
+
+static void sessions__of_each_export(void **state)
+{
+	static const char server[] =
+		"{\"exports\": [{\"name\": \"a\"}, {\"name\": \"b\"}, {\"name\": \"c\"}],"
+		" \"sessions\": [{\"export\": \"a\", \"silent_ms\": 500},"
+		"  {\"export\": \"b\", \"silent_ms\": 9000}, {\"export\": \"a\", \"silent_ms\": 2500},"
+		"  {\"export\": \"a\", \"silent_ms\": 100}]}";
+
+	expect(server, "rmemfs_export_sessions{export=\"a\"} 3");
+	expect(server, "rmemfs_export_sessions{export=\"b\"} 1");
+	expect(server, "rmemfs_export_sessions{export=\"c\"} 0");
+	expect(server, "rmemfs_export_silence_seconds{export=\"a\"} 2.5");
+	expect(server, "rmemfs_export_silence_seconds{export=\"b\"} 9");
+	expect(server, "rmemfs_export_silence_seconds{export=\"c\"} 0");
+}
+
+static void lease_wait__is_the_longest(void **state)
+{
+	static const char server[] =
+		"{\"exports\": [{\"name\": \"a\", \"contested\": [{\"ms\": 250}, {\"ms\": 4000},"
+		"  {\"ms\": 1}]}, {\"name\": \"b\", \"contested\": []}]}";
+
+	expect(server, "rmemfs_export_lease_wait_seconds{export=\"a\"} 4");
+	expect(server, "rmemfs_export_lease_wait_seconds{export=\"b\"} 0");
+}
+
+static void quota__is_the_fullest_of_bytes_and_inodes(void **state)
+{
+	static const char server[] =
+		"{\"exports\": ["
+		" {\"name\": \"bytes\", \"quotas\": [{\"used\": 100, \"limit\": 0},"
+		"  {\"used\": 75, \"limit\": 100, \"inodes\": 1, \"max_inodes\": 10}]},"
+		" {\"name\": \"inodes\", \"quotas\": [{\"used\": 75, \"limit\": 100,"
+		"  \"inodes\": 7, \"max_inodes\": 8}, {\"used\": 1, \"limit\": 100}]},"
+		" {\"name\": \"none\", \"quotas\": []}]}";
+
+	expect(server, "rmemfs_export_quota_ratio{export=\"bytes\"} 0.75");
+	expect(server, "rmemfs_export_quota_ratio{export=\"inodes\"} 0.875");
+	expect(server, "rmemfs_export_quota_ratio{export=\"none\"} 0");
+}
+
+static void snapshot__failed_or_not(void **state)
+{
+	static const char server[] =
+		"{\"exports\": [{\"name\": \"a\", \"snapshot\": {\"state\": \"failed\"}},"
+		" {\"name\": \"b\", \"snapshot\": {\"state\": \"done\"}},"
+		" {\"name\": \"c\", \"snapshot\": null}]}";
+
+	expect(server, "rmemfs_export_snapshot_failed{export=\"a\"} 1");
+	expect(server, "rmemfs_export_snapshot_failed{export=\"b\"} 0");
+	expect(server, "rmemfs_export_snapshot_failed{export=\"c\"} 0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(hidden__mounts_are_counted),
+		CASE(server_counter__has_its_suffix),
+		CASE(sessions__of_each_export),
+		CASE(lease_wait__is_the_longest),
+		CASE(quota__is_the_fullest_of_bytes_and_inodes),
+		CASE(snapshot__failed_or_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
