@@ -38,7 +38,7 @@ stage_packages() {
 	echo "${PACKAGES_BUILD[@]}" libcmocka-dev
 	case $1 in
 	e2e)
-		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio gdb git jq sqlite3 systemd tar diffutils iproute2 procps
+		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio gdb git jq prometheus sqlite3 systemd tar diffutils iproute2 procps
 		[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || echo dbench postgresql postgresql-contrib rsync stress-ng
 		;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
@@ -47,7 +47,7 @@ stage_packages() {
 		[ "$1" = vm ] || echo tcpdump
 		;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
-		echo lintian dpkg-dev file binutils diffutils zsh ;;
+		echo lintian dpkg-dev file binutils diffutils prometheus zsh ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	platforms) echo mmdebstrap debian-archive-keyring ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;
@@ -377,6 +377,7 @@ stage_lint() {
 	run_tap lint none "$root/tests/lint.sh" "$builds/dev"
 	run_tap lint:docs none "$root/tests/docs.sh" "$builds/dev"
 	run_tap lint:packages none "$root/tests/packages.sh" "$builds/dev"
+	run_tap lint:monitoring none "$root/tests/monitoring.sh" "$builds/dev"
 	run_tap lint:bench none bats --formatter tap "$root"/tests/bench/*.bats
 }
 
@@ -423,7 +424,7 @@ stage_platforms() {
 # area runs more than once if the transport, the sanitizers or the guest's kernel may make a
 # difference to it. Nightly all areas run everywhere.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
-shared=(cost faults mount coherence shared_faults shared_fence "${local_only[@]}")
+shared=(cost faults mount shared_faults shared_fence "${local_only[@]}")
 long=(shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
 areas=("${long[@]}") remote=()
 for area in "$root"/tests/e2e/*.bats; do

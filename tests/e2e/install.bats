@@ -80,6 +80,10 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/PERFORMANCE.md
 		-rw-r--r-- usr/share/doc/rmemfs/README.md
 		-rw-r--r-- usr/share/doc/rmemfs/config/client.conf
+		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/prometheus.yml
+		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/rmemfs.dashboard.json
+		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/rmemfs.rules.yml
 		-rw-r--r-- usr/share/doc/rmemfs/config/server.conf
 		-rw-r--r-- usr/share/doc/rmemfs/docs/GUIDE.md
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
