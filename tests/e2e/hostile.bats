@@ -48,7 +48,7 @@ end_lies() {
 }
 
 is_mounted_or_over() {
-	! alive "$mount_pid" || mountpoint -q "$mnt"
+	! alive "$mount_pid" || is_mount_point "$mnt"
 }
 
 # Each command ends, and may fail.
