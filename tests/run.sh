@@ -432,7 +432,7 @@ stage_platforms() {
 # Every day each area of e2e runs over tcp, or over shm where the network has little part in it. An
 # area runs more than once if the transport, the sanitizers or the guest's kernel may make a
 # difference to it. Nightly all areas run everywhere, but in emulated guests only those in which the
-# network has a part: two guests need an hour for them.
+# network has a part, and two guests share these.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
 shared=(cost faults mount shared_faults shared_fence "${local_only[@]}")
 long=(shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)

@@ -26,7 +26,7 @@ until_true() {
 # is_mount_point PLACE: whether something is mounted there, without asking it. mountpoint(1) asks it, and says
 # no when it answers with an error.
 is_mount_point() {
-	grep -q " $1 " /proc/self/mountinfo
+	grep -qF " $1 " /proc/self/mountinfo
 }
 
 free_port() {

@@ -374,8 +374,10 @@ static double sessions_of(const json_t *server, const json_t *export)
 	unsigned n = 0;
 	size_t i;
 
-	json_array_foreach(json_object_get(server, "sessions"), i, session) n +=
-		is_at(session, export);
+	json_array_foreach(json_object_get(server, "sessions"), i, session)
+	{
+		n += is_at(session, export);
+	}
 	return n;
 }
 
@@ -390,9 +392,11 @@ static double silence_of(const json_t *server, const json_t *export)
 	double ms = 0;
 	size_t i;
 
-	json_array_foreach(
-		json_object_get(server, "sessions"), i, session) if (is_at(session, export)) ms =
-		larger(ms, number_of(session, "silent_ms"));
+	json_array_foreach(json_object_get(server, "sessions"), i, session)
+	{
+		if (is_at(session, export))
+			ms = larger(ms, number_of(session, "silent_ms"));
+	}
 	return ms / 1000;
 }
 
@@ -402,8 +406,10 @@ static double lease_wait_of(const json_t *server, const json_t *export)
 	double ms = 0;
 	size_t i;
 
-	json_array_foreach(json_object_get(export, "contested"), i, file) ms =
-		larger(ms, number_of(file, "ms"));
+	json_array_foreach(json_object_get(export, "contested"), i, file)
+	{
+		ms = larger(ms, number_of(file, "ms"));
+	}
 	return ms / 1000;
 }
 
