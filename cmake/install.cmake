@@ -95,7 +95,7 @@ install(DIRECTORY tests/bench/plots DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/be
 # rmemfs@.service names it.
 install(FILES config/example.env DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT client)
 
-# The pages name /etc/rmemfs.
+# The pages name /etc/rmemfs and /usr/share/doc/rmemfs.
 function(install_page page component)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${page})
   cmake_path(GET page FILENAME name)
@@ -103,6 +103,7 @@ function(install_page page component)
   string(SUBSTRING ${section} 1 1 section)
   file(READ ${page} text)
   string(REPLACE "/etc/rmemfs" "${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs" text "${text}")
+  string(REPLACE "/usr/share/doc/rmemfs" "${CMAKE_INSTALL_FULL_DOCDIR}" text "${text}")
   file(WRITE ${CMAKE_BINARY_DIR}/installed/${name} "${text}")
   install(FILES ${CMAKE_BINARY_DIR}/installed/${name}
     DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
