@@ -656,6 +656,11 @@ static void tell_lost(const struct conn *c, int status)
 		tell_closed(c, LOG_LEVEL_WARNING, "what it sent is not our protocol");
 	else if (status == -EACCES)
 		tell_closed(c, LOG_LEVEL_WARNING, "it asked for memory that it has no right to");
+	else if (status == -EBADMSG && !c->session)
+		/* The end of a client that has not read our answer comes plain. */
+		tell_closed(c, LOG_LEVEL_INFO,
+			"its client went before it knew that its key is accepted, or somebody "
+			"has come between");
 	else if (status == -EBADMSG)
 		tell_closed(c, LOG_LEVEL_WARNING,
 			"bytes came that its client has not sent: somebody has come between");

@@ -200,6 +200,32 @@ static void attach__plain_behind_the_proof__closes_the_channel(void **state)
 	expect_others_work();
 }
 
+/* Its end is plain, and the server expects protected bytes. */
+static void auth__client_goes_behind_its_proof__accuses_nobody(void **state)
+{
+	uint8_t flight[HANDSHAKE_FLIGHT_MAX];
+	struct channel_keys keys;
+	struct handshake *h;
+	struct rpc_reply rep;
+	char log[LOG_BYTES];
+	size_t len;
+
+	h = reach_last_flight(flight, &len);
+	send_flight(&client, 2, flight, len);
+	assert_int_equal(handshake_keys(h, channel_client_hello(client.channel),
+				 channel_server_hello(client.channel), server.kind, &keys),
+		0);
+	assert_int_equal(channel_protect(client.channel, PROTECT_IN, &keys), 0);
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, 0);
+	channel_disconnect(client.channel);
+	client_wait_closed(&client);
+	handshake_delete(h);
+	expect_others_work();
+	server_read_log(&server, log, sizeof(log));
+	assert_null(strstr(log, "warning"));
+}
+
 static void auth__step_2_first__closes_the_channel(void **state)
 {
 	client_connect(&client);
@@ -489,6 +515,7 @@ int driver_run_auth(void)
 		AUTH_TEST(prove__key_of_other_bytes__is_refused),
 		AUTH_TEST(prove__unknown_id__is_refused_alike),
 		AUTH_TEST(attach__amid_the_handshake__closes_the_channel),
+		AUTH_TEST(auth__client_goes_behind_its_proof__accuses_nobody),
 		AUTH_TEST(auth__step_2_first__closes_the_channel),
 		AUTH_TEST(auth__step_1_twice__closes_the_channel),
 		AUTH_TEST(auth__a_second_key__closes_the_channel),
