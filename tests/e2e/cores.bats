@@ -4,7 +4,7 @@ bats_require_minimum_version 1.5.0
 
 # gcore(1) leaves out what the kernel does: by coredump_filter and MADV_DONTDUMP. A sanitizer's heap is its
 # own.
-# bats file_tags=once,unsanitized
+# bats file_tags=unsanitized
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
