@@ -117,6 +117,7 @@ install_page(server/rmemfs-server.8 server)
 
 # Never replace an administrator's file: install an example only where there is none.
 install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/mounts COMPONENT client)
+install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/exports.d COMPONENT server)
 # Root's until systemd-tmpfiles gives it the group rmemfs, which systemd-sysusers makes.
 install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/keys COMPONENT client
   DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)

@@ -90,6 +90,7 @@ contents() {
 		-rw-r--r-- usr/share/lintian/overrides/rmemfs-server
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8.gz
 		-rwxr-xr-x usr/sbin/rmemfs-server
+		drwxr-xr-x etc/rmemfs/exports.d
 	END
 	only rmemfs-doc 'usr/share/doc/rmemfs' || return
 	only rmemfs-dbg 'usr/lib/debug/.build-id'

@@ -87,6 +87,8 @@ int conf_set(const struct conf_key *key, void *out, const char *text, char *must
 int conf_add_string(struct conf_strings *strings, const char *text, unsigned line);
 void conf_strings_free(struct conf_strings *strings);
 void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, unsigned line);
+/* Moves all elements to the end of another list of the same key. -ENOMEM: nothing has moved. */
+int conf_move_groups(const struct conf_key *key, struct conf_groups *from, struct conf_groups *to);
 
 /* "512MiB", "64GiB", "4096": a number and one of B, KiB, MiB, GiB, TiB (or none: bytes).
  * -EINVAL: not that; -ERANGE: beyond 2^63. */

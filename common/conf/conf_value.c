@@ -206,6 +206,23 @@ void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, uns
 	return element;
 }
 
+int conf_move_groups(const struct conf_key *key, struct conf_groups *from, struct conf_groups *to)
+{
+	size_t bytes = key->element_bytes, n = to->n + from->n;
+
+	if (!from->n)
+		return 0;
+	if (conf_value_grow(&to->v, &to->lines, n - 1, bytes))
+		return -ENOMEM;
+	memcpy((char *)to->v + to->n * bytes, from->v, from->n * bytes);
+	memcpy(to->lines + to->n, from->lines, from->n * sizeof(*to->lines));
+	to->n = n;
+	free(from->v);
+	free(from->lines);
+	*from = (struct conf_groups){0};
+	return 0;
+}
+
 void conf_strings_free(struct conf_strings *strings)
 {
 	for (size_t i = 0; i < strings->n; i++)

@@ -14,6 +14,7 @@
 /* A table that is being made, and the place for a complaint. */
 struct builder {
 	const struct server_config *config;
+	const char *path; /* the file of the export that is being added */
 	struct access_table *table;
 	char *why;
 	size_t whylen;
@@ -30,7 +31,7 @@ __attribute__((format(printf, 5, 6))) static int refuse(const struct builder *b,
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	if (line)
-		snprintf(b->why, b->whylen, "%s:%u: %s: %s", b->config->path, line, key, reason);
+		snprintf(b->why, b->whylen, "%s:%u: %s: %s", b->path, line, key, reason);
 	else
 		snprintf(b->why, b->whylen, "%s: %s", option, reason);
 	return -EINVAL;
@@ -193,7 +194,7 @@ static int add_export(
 	return err;
 }
 
-static int build(const struct builder *b)
+static int build(struct builder *b)
 {
 	const struct server_config *config = b->config;
 	struct access_table *table = b->table;
@@ -206,9 +207,12 @@ static int build(const struct builder *b)
 	table->exports = calloc(config->exports.n + 1, sizeof(*table->exports));
 	if (!table->files || !table->exports)
 		return -ENOMEM;
-	for (; !err && table->nexports < config->exports.n; table->nexports++)
-		err = add_export(b, server_config_export(config, table->nexports),
-			&table->exports[table->nexports]);
+	for (; !err && table->nexports < config->exports.n; table->nexports++) {
+		const struct export_config *export = server_config_export(config, table->nexports);
+
+		b->path = export->path;
+		err = add_export(b, export, &table->exports[table->nexports]);
+	}
 	return err ? err : index_keys(b);
 }
 
@@ -245,7 +249,8 @@ int access_table_new(
 		return -ENOMEM;
 	atomic_init(&table->references, 1);
 	table->local = config->local_access;
-	err = build(&(struct builder){config, table, why, whylen});
+	err = build(
+		&(struct builder){.config = config, .table = table, .why = why, .whylen = whylen});
 	if (err)
 		free_table(table);
 	else

@@ -151,12 +151,28 @@ void server_config_fini(struct server_config *config)
 	free(config->addresses);
 	config->addresses = NULL;
 	conf_strings_free(&config->restore);
+	conf_strings_free(&config->files);
 }
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen)
 {
+	struct export_config *export;
+	int err;
+
 	config->path = path;
-	return conf_read(path, server_config_keys, &client_file, config, why, whylen);
+	err = conf_read(path, server_config_keys, &client_file, config, why, whylen);
+	export = config->exports.v;
+	for (size_t i = 0; i < config->exports.n; i++)
+		export[i].path = path;
+	return err;
+}
+
+const struct export_config *server_config_find(const struct server_config *config, const char *name)
+{
+	for (size_t i = 0; i < config->exports.n; i++)
+		if (strcmp(server_config_export(config, i)->name, name) == 0)
+			return server_config_export(config, i);
+	return NULL;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -271,8 +287,8 @@ static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 }
 
 /* For an element of a list; line 0: it is from the command line. */
-__attribute__((format(printf, 6, 7))) static int refuse_element(const struct server_config *config,
-	const char *key, unsigned line, char *why, size_t whylen, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static int refuse_element(const char *path, const char *key,
+	unsigned line, char *why, size_t whylen, const char *format, ...)
 {
 	char reason[384];
 	va_list args;
@@ -281,7 +297,7 @@ __attribute__((format(printf, 6, 7))) static int refuse_element(const struct ser
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	if (line)
-		snprintf(why, whylen, "%s:%u: %s: %s", config->path, line, key, reason);
+		snprintf(why, whylen, "%s:%u: %s: %s", path, line, key, reason);
 	else
 		snprintf(why, whylen, "--%s: %s", strcmp(key, "exports") == 0 ? "export" : key,
 			reason);
@@ -290,13 +306,18 @@ __attribute__((format(printf, 6, 7))) static int refuse_element(const struct ser
 
 static int check_names(const struct server_config *config, size_t i, char *why, size_t whylen)
 {
-	const char *name = server_config_export(config, i)->name;
+	const struct export_config *export = server_config_export(config, i);
+	const struct export_config *first = server_config_find(config, export->name);
+	const char *before = first->path;
 
-	for (size_t j = 0; j < i; j++)
-		if (strcmp(server_config_export(config, j)->name, name) == 0)
-			return refuse_element(config, "exports", config->exports.lines[i], why,
-				whylen, "'%s': there is another export of this name", name);
-	return 0;
+	if (first == export)
+		return 0;
+	if (!before || strcmp(before, export->path) == 0)
+		return refuse_element(export->path, "exports", config->exports.lines[i], why,
+			whylen, "'%s': there is another export of this name", export->name);
+	return refuse_element(export->path, "exports", config->exports.lines[i], why, whylen,
+		"'%s': there is another export of this name in %s, line %u", export->name, before,
+		config->exports.lines[first - server_config_export(config, 0)]);
 }
 
 static int check_regions(
@@ -310,7 +331,7 @@ static int check_regions(
 		return 0;
 	size_format(export->size, size, sizeof(size));
 	size_format(config->region_size, region_size, sizeof(region_size));
-	return refuse_element(config, "exports", config->exports.lines[i], why, whylen,
+	return refuse_element(export->path, "exports", config->exports.lines[i], why, whylen,
 		"'%s': %s by a region_size of %s make %" PRIu64
 		" regions in all, of at most %d; make region_size larger",
 		export->name, size, region_size, *regions, REGIONS_MAX);
@@ -321,7 +342,7 @@ static int resolve_quotas(struct server_config *config, size_t i, char *why, siz
 	struct export_config *export = (struct export_config *)config->exports.v + i;
 
 	free(steal_ptr(&export->limits));
-	return config_quotas_resolve(&export->quotas, config->path, &export->limits, why, whylen);
+	return config_quotas_resolve(&export->quotas, export->path, &export->limits, why, whylen);
 }
 
 /* Without a key nothing is protected. */
@@ -331,8 +352,8 @@ static int check_protection(const struct server_config *config, size_t i, char *
 
 	for (size_t j = 0; export->protection && j < export->clients.n; j++)
 		if (server_config_client(export, j)->insecure)
-			return refuse_element(config, "clients", export->clients.lines[j], why,
-				whylen,
+			return refuse_element(export->path, "clients", export->clients.lines[j],
+				why, whylen,
 				"'%s': is insecure, and export '%s' has protection = \"%s\", "
 				"which needs keys: give it keys, or take one of the two away",
 				server_config_client(export, j)->name, export->name,
@@ -343,7 +364,7 @@ static int check_protection(const struct server_config *config, size_t i, char *
 static int finish_clients(struct server_config *config, size_t i, char *why, size_t whylen)
 {
 	struct export_config *export = (struct export_config *)config->exports.v + i;
-	int err = config_clients_finish(&export->clients, config->path, why, whylen);
+	int err = config_clients_finish(&export->clients, export->path, why, whylen);
 
 	return err ? err : check_protection(config, i, why, whylen);
 }
@@ -381,7 +402,7 @@ static int resolve_address(struct server_config *config, size_t i, struct transp
 
 	word_quote(text, quoted);
 	if (err)
-		refuse_element(config, "listen", line, why, whylen, "%s: %s", quoted, reason);
+		refuse_element(config->path, "listen", line, why, whylen, "%s: %s", quoted, reason);
 	return err;
 }
 
@@ -402,8 +423,9 @@ static int resolve_addresses(struct server_config *config, char *why, size_t why
 			return err;
 		for (size_t j = 0; j < n; j++)
 			if (same_address(&config->addresses[j], &address))
-				return refuse_element(config, "listen", config->listen.lines[i],
-					why, whylen, "'%s': the same address is there twice",
+				return refuse_element(config->path, "listen",
+					config->listen.lines[i], why, whylen,
+					"'%s': the same address is there twice",
 					config->listen.v[i]);
 		config->addresses[address.kind == TRANSPORT_SHM ? --back : front++] = address;
 	}

@@ -24,6 +24,8 @@ enum huge_pages { HUGE_PAGES_NEVER, HUGE_PAGES_ADVISE, HUGE_PAGES_ALWAYS };
 
 struct export_config {
 	char *name;
+	/* The file that has it, borrowed; NULL: the command line, or the default. */
+	const char *path;
 	uint64_t size;              /* bytes of data: whole pages */
 	uint64_t inodes;            /* limit; 0: as many as fit */
 	uint64_t metadata;          /* share of the store, in bytes; 0: its part by size */
@@ -57,7 +59,8 @@ struct server_config {
 
 	const char *check;           /* the directory of --check, or NULL; borrowed */
 	struct conf_strings restore; /* --restore: snapshots' directories; no key of the file */
-	const char *path; /* the file that server_config_read() read; borrowed; or NULL */
+	const char *path;          /* the file that server_config_read() read; borrowed; or NULL */
+	struct conf_strings files; /* of exports.d, see config_files.h */
 	/* [listen.n]; set by server_config_finish(), which puts sockets last. */
 	struct transport_address *addresses;
 };
@@ -93,6 +96,10 @@ static inline const struct export_config *server_config_export(
 {
 	return (const struct export_config *)config->exports.v + i;
 }
+
+/* The export of that name, or NULL. */
+const struct export_config *server_config_find(
+	const struct server_config *config, const char *name);
 
 static inline const struct export_client *server_config_client(
 	const struct export_config *export, size_t i)

@@ -33,11 +33,13 @@ static struct export_config *export_at(struct server_config *config, size_t i)
 	return (struct export_config *)config->exports.v + i;
 }
 
-/* The place of a key; line 0: the exports are from the command line, which has none. */
-static int place(const struct server_config *config, unsigned line, char *text, size_t len)
+/* The place of an export; line 0: it is from the command line, which has none. */
+static int place(const struct server_config *config, size_t i, char *text, size_t len)
 {
+	unsigned line = config->exports.lines[i];
+
 	if (line)
-		return snprintf(text, len, "%s:%u: ", config->path, line);
+		return snprintf(text, len, "%s:%u: ", server_config_export(config, i)->path, line);
 	return snprintf(text, len, "%s: ", config->path ? config->path : "--export");
 }
 
@@ -46,7 +48,7 @@ static int refuse_sum(
 {
 	const struct export_config *export = server_config_export(config, i);
 	char own[SIZE_BYTES], all[SIZE_BYTES], there[SIZE_BYTES];
-	size_t at = (size_t)place(config, config->exports.lines[i], why, whylen);
+	size_t at = (size_t)place(config, i, why, whylen);
 
 	size_format(export->metadata, own, sizeof(own));
 	size_format(sum, all, sizeof(all));
@@ -63,7 +65,7 @@ static int refuse_rest(const struct server_config *config, const struct others *
 	uint64_t rest, char *why, size_t whylen)
 {
 	char left[SIZE_BYTES], need[SIZE_BYTES];
-	size_t at = (size_t)place(config, config->exports.lines[others->last], why, whylen);
+	size_t at = (size_t)place(config, others->last, why, whylen);
 
 	size_format(rest, left, sizeof(left));
 	size_format(others->n * SHARE_MIN, need, sizeof(need));

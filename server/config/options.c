@@ -8,6 +8,7 @@
 #include "common/conf/args.h"
 #include "common/base/util.h"
 #include "server/base/refusal.h"
+#include "server/config/config_files.h"
 
 enum {
 	OPT_MEMORY_DIR = 256,
@@ -194,14 +195,27 @@ static enum options_result read_arguments(int argc, char **argv, struct argument
 	return args->check ? OPTIONS_RUN : check_clients(args);
 }
 
-static int read_file(
+/* The default file may be missing. */
+static int read_files(
 	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
 {
-	/* The default file may be missing. */
-	if (!args->config_path && access(SERVER_CONFIG_PATH, F_OK) != 0 && errno == ENOENT)
-		return 0;
-	return server_config_read(
-		config, args->config_path ? args->config_path : SERVER_CONFIG_PATH, why, whylen);
+	const char *path = args->config_path ? args->config_path : SERVER_CONFIG_PATH;
+	int err = 0;
+
+	if (args->config_path || access(path, F_OK) == 0 || errno != ENOENT)
+		err = server_config_read(config, path, why, whylen);
+	return err ? err : config_files_read(config, path, why, whylen);
+}
+
+static void print_files(const struct server_config *config)
+{
+	for (size_t i = 0; config->files.n && i < config->exports.n; i++) {
+		const struct export_config *export = server_config_export(config, i);
+
+		if (export->path)
+			printf("%s:%u: export '%s'\n", export->path, config->exports.lines[i],
+				export->name);
+	}
 }
 
 /* Shows what would be served, so that a user notices when another file was meant. */
@@ -222,6 +236,7 @@ static void print_config(const struct server_config *config)
 	for (size_t i = 0; i < config->listen.n; i++)
 		printf("%s %s", i ? "," : "", config->listen.v[i]);
 	putchar('\n');
+	print_files(config);
 }
 
 static int server_options_apply(
@@ -275,7 +290,7 @@ static void options_lists_free(struct arguments *args)
 static int options_build(
 	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
 {
-	int err = read_file(config, args, why, whylen);
+	int err = read_files(config, args, why, whylen);
 
 	if (!err)
 		err = server_options_apply(config, args, why, whylen);

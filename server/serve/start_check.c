@@ -85,6 +85,16 @@ static void tell_drop_in(const char *key, const char *path, const char *allowed)
 			key, path, path);
 }
 
+static void check_readable(struct start_check *c, const char *path)
+{
+	if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
+		return;
+	log_error(
+		"%s: user %s can't read it, and the unit runs the server as that user: %s: chmod a+r it",
+		path, UNIT_USER, errno_text(errno));
+	note(c, -EACCES);
+}
+
 static void check_unit(struct start_check *c)
 {
 	const struct server_config *config = c->config;
@@ -93,12 +103,10 @@ static void check_unit(struct start_check *c)
 	tell_drop_in("memory_dir", config->memory_dir, UNIT_MEMORY);
 	if (config->snapshot_on_stop)
 		tell_drop_in("snapshot_dir", config->snapshot_dir, UNIT_SNAPSHOTS);
-	if (!config->path || faccessat(AT_FDCWD, config->path, R_OK, AT_EACCESS) == 0)
-		return;
-	log_error(
-		"%s: user %s can't read it, and the unit runs the server as that user: %s: chmod a+r it",
-		config->path, UNIT_USER, errno_text(errno));
-	note(c, -EACCES);
+	if (config->path)
+		check_readable(c, config->path);
+	for (size_t i = 0; i < config->files.n; i++)
+		check_readable(c, config->files.v[i]);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -52,6 +52,7 @@ installed() {
 		-rw-r--r-- etc/rmemfs/client.conf
 		-rw-r--r-- etc/rmemfs/server.conf
 		drwxr-x--- etc/rmemfs/keys
+		drwxr-xr-x etc/rmemfs/exports.d
 		drwxr-xr-x etc/rmemfs/mounts
 		-rwxr-xr-x usr/bin/rmemfs-metrics
 		-rwxr-xr-x usr/bin/rmemfsctl

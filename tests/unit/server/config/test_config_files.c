@@ -1,0 +1,184 @@
+/* exports.d: the exports of its files come after those of the configuration file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/config/config.h"
+#include "server/config/config_files.h"
+
+static char root[64], why[640];
+static struct server_config config;
+
+#define A "exports = ( { name = \"a\"; size = 4096; } );\n"
+#define B "exports = ( { name = \"b\"; size = 8192; } );\n"
+#define C "exports = ( { name = \"c\"; size = 4096; }, { name = \"d\"; size = 4096; } );\n"
+
+static const char *path_of(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+	FILE *f = fopen(path_of(name), "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	snprintf(root, sizeof(root), "/tmp/rmemfs-test-files.XXXXXX");
+	if (!mkdtemp(root) || mkdir(path_of("exports.d"), 0755))
+		return -1;
+	server_config_init(&config);
+	why[0] = '\0';
+	return 0;
+}
+
+static int remove_root(void **state)
+{
+	static const char *const names[] = {"server.conf", "exports.d/a.conf", "exports.d/b.conf",
+		"exports.d/c.conf", "exports.d/B.conf", "exports.d/.b.conf", "exports.d/b.conf.old",
+		"exports.d/conf"};
+
+	(void)state;
+	server_config_fini(&config);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlink(path_of(names[i]));
+	rmdir(path_of("exports.d"));
+	return rmdir(root);
+}
+
+static int read_all(void)
+{
+	static char path[256];
+	int err;
+
+	snprintf(path, sizeof(path), "%s", path_of("server.conf"));
+	err = access(path, F_OK) == 0 ? server_config_read(&config, path, why, sizeof(why)) : 0;
+	if (!err)
+		err = config_files_read(&config, path, why, sizeof(why));
+	return err ? err : server_config_finish(&config, why, sizeof(why));
+}
+
+static void expect_names(const char *names)
+{
+	char text[64] = "";
+
+	for (size_t i = 0; i < config.exports.n; i++)
+		strcat(text, server_config_export(&config, i)->name);
+	assert_string_equal(text, names);
+}
+
+static void expect_refused(const char *file, const char *reason)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s/%s%s", root, file, reason);
+	assert_int_equal(read_all(), -EINVAL);
+	assert_string_equal(why, text);
+}
+
+static void read__in_the_order_of_names(void **state)
+{
+	(void)state;
+	write_file("server.conf", B);
+	write_file("exports.d/c.conf", C);
+	write_file("exports.d/a.conf", A);
+	assert_int_equal(read_all(), 0);
+	expect_names("bacd");
+	assert_string_equal(server_config_find(&config, "b")->path, path_of("server.conf"));
+	assert_string_equal(server_config_find(&config, "d")->path, path_of("exports.d/c.conf"));
+	assert_int_equal(server_config_find(&config, "b")->size, 8192);
+	assert_null(server_config_find(&config, "e"));
+}
+
+static void read__other_files_are_left_alone(void **state)
+{
+	(void)state;
+	write_file("exports.d/.b.conf", "nonsense");
+	write_file("exports.d/b.conf.old", "nonsense");
+	write_file("exports.d/conf", "nonsense");
+	write_file("exports.d/a.conf", A);
+	assert_int_equal(read_all(), 0);
+	expect_names("a");
+}
+
+static void read__without_the_directory(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(path_of("exports.d")), 0);
+	write_file("server.conf", A);
+	assert_int_equal(read_all(), 0);
+	expect_names("a");
+}
+
+static void read__other_keys_belong_elsewhere(void **state)
+{
+	(void)state;
+	write_file("exports.d/a.conf", A "region_size = 4096;\n");
+	expect_refused("exports.d/a.conf", ":2: region_size: belongs to server.conf");
+}
+
+static void read__names_the_file_that_is_wrong(void **state)
+{
+	(void)state;
+	write_file("server.conf", A);
+	write_file("exports.d/b.conf", "\n\nexports = ( { name = \"b\"; size = 1; } );\n");
+	expect_refused("exports.d/b.conf", ":3: size: '1': must be at least 4KiB");
+}
+
+static void finish__one_name_in_two_files(void **state)
+{
+	char reason[256];
+
+	(void)state;
+	write_file("exports.d/a.conf", "\n" A);
+	write_file("exports.d/b.conf", A);
+	snprintf(reason, sizeof(reason),
+		":1: exports: 'a': there is another export of this name in %s, line 2",
+		path_of("exports.d/a.conf"));
+	expect_refused("exports.d/b.conf", reason);
+}
+
+static void finish__names_the_file_of_a_client(void **state)
+{
+	(void)state;
+	write_file("server.conf", A);
+	write_file("exports.d/b.conf",
+		"exports = ( { name = \"b\"; size = 4096;\n clients = ( { name = \"x\"; } ); } );\n");
+	expect_refused("exports.d/b.conf",
+		":2: clients: each needs keys or insecure = true, and not both");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(read__in_the_order_of_names),
+		TEST(read__other_files_are_left_alone),
+		TEST(read__without_the_directory),
+		TEST(read__other_keys_belong_elsewhere),
+		TEST(read__names_the_file_that_is_wrong),
+		TEST(finish__one_name_in_two_files),
+		TEST(finish__names_the_file_of_a_client),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
