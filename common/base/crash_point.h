@@ -4,8 +4,8 @@
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
  * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
- * kill.bats, power.bats, resize.bats and shared_fence.bats use each of these points; kill.bats
- * holds this list against the code:
+ * kill.bats, power.bats, resize.bats, exports.bats and shared_fence.bats use each of these points;
+ * kill.bats holds this list against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
@@ -16,6 +16,7 @@
  *     shrink.dropped                                  the store has forgotten these regions
  *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
  *     restore.filled  restore.done  restore.ended     a snapshot is restored
+ *     exports.registered  store.growing  store.added  reload.stored      a reload adds exports
  *     attach.before  attach.stored                    a session begins
  *     session.ending  session.drained                 it ends; a step of taking back what it had
  *     commit.before  commit.after                     a batch's transaction

@@ -15,7 +15,7 @@
  * OWNERSHIP  The maker deletes its objects in the reverse order: channels and listeners, then
  *            queues, then regions and buffers, then the transport.
  * THREADS    An event queue, its listeners and its channels belong to one thread; no call on them
- *            may come from another. Register and open before such threads start. Different threads
+ *            may come from another. Open before such threads start. Different threads
  *            may use different queues of one transport at once. Nothing here blocks unless its
  *            comment says so.
  * ORDER      On one channel: a message sent after a WRITE was posted arrives after the WRITE's

@@ -13,13 +13,24 @@
 #include "common/base/word.h"
 #include "daemon/ctl/check.h"
 
-enum { OPT_JSON = 256, OPT_KEY, OPT_SNAPSHOT, OPT_ONCE, USAGE_BYTES = 192, HOURS_MAX = 87600 };
+enum {
+	OPT_JSON = 256,
+	OPT_KEY,
+	OPT_SNAPSHOT,
+	OPT_ONCE,
+	OPT_CONFIG,
+	OPT_HOST,
+	USAGE_BYTES = 192,
+	HOURS_MAX = 87600,
+};
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
 	{"key", required_argument, NULL, OPT_KEY},
 	{"once", no_argument, NULL, OPT_ONCE},
 	{"snapshot", required_argument, NULL, OPT_SNAPSHOT},
+	{"config", required_argument, NULL, OPT_CONFIG},
+	{"host", required_argument, NULL, OPT_HOST},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -33,6 +44,17 @@ static const struct option long_options[] = {
 #define HELP_KEY \
 	"      --key FILE\n              keys to prove over tcp and verbs: shows what they may see\n"
 #define HELP_JSON "      --json  print the server's answer as it is\n"
+#define HELP_EXPORTS                                                                             \
+	"  ACTION      list: the exports of the server\n"                                        \
+	"              add: writes EXPORT.conf in exports.d, and reloads\n"                      \
+	"  EXPORT      its name\n"                                                               \
+	"  SIZE        its size, as 64GiB: the memory is taken at once\n"                        \
+	"      --config FILE\n"                                                                  \
+	"              the server's configuration (default " RMEMFS_SYSCONFDIR "/server.conf)\n" \
+	"      --host HOST\n"                                                                    \
+	"              the server's socket (default " RMEMFS_DEFAULT_SOCKET ")\n"                \
+	"      --key FILE\n"                                                                     \
+	"              add: keys of the client that may mount it; it is named by FILE\n"
 /* The server answers all of these at once. */
 #define HELP_STATUS_JSON "      --json  print the server's answer as it is: its whole status\n"
 
@@ -48,6 +70,7 @@ static const struct word command_words[] = {
 	[CTL_CHECK] = {"check", CTL_CHECK},
 	[CTL_SNAPSHOT] = {"snapshot", CTL_SNAPSHOT},
 	[CTL_RELOAD] = {"reload", CTL_RELOAD},
+	[CTL_EXPORTS] = {"export", CTL_EXPORTS},
 	[CTL_KEYGEN] = {"keygen", CTL_KEYGEN},
 	[CTL_KEYCHECK] = {"keycheck", CTL_KEYCHECK},
 	[CTL_DOCTOR] = {"doctor", CTL_DOCTOR},
@@ -69,7 +92,16 @@ static const char *const operand_names[] = {
 	[CTL_LEVEL] = "LEVEL",
 	[CTL_SESSION] = "SESSION",
 	[CTL_SERVER] = "HOST",
+	[CTL_ACTION] = "ACTION",
+	[CTL_SIZE] = "SIZE",
 };
+
+/* The actions of export, and the operands of each. */
+static const struct action {
+	const char *name;
+	unsigned noperands;
+	bool key;
+} actions[] = {{"list", 1, false}, {"add", 3, true}};
 
 static const struct command {
 	const char *purpose; /* for the summary */
@@ -78,7 +110,8 @@ static const struct command {
 	enum ctl_operand operands[CTL_OPERANDS];
 	unsigned noperands, required; /* the others come last, and may be left out */
 	bool json, key, snapshot, once;
-	int wrong; /* exit status of wrong usage */
+	bool exports; /* has actions, --config and --host */
+	int wrong;    /* exit status of wrong usage */
 } commands[] = {
 	[CTL_STATUS] =
 		{
@@ -187,10 +220,21 @@ static const struct command {
 		},
 	[CTL_RELOAD] =
 		{
-			.purpose = "makes a server read its clients and their keys anew",
+			.purpose = "makes a server read its configuration and all keys anew",
 			.help = HELP_HOST,
 			.operands = {CTL_HOST},
 			.noperands = 1,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_EXPORTS] =
+		{
+			.purpose = "adds an export to a running server, or lists all",
+			.help = HELP_EXPORTS,
+			.operands = {CTL_ACTION, CTL_EXPORT, CTL_SIZE},
+			.noperands = 3,
+			.required = 1,
+			.key = true,
+			.exports = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_KEYGEN] =
@@ -277,6 +321,9 @@ static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
 	for (unsigned i = 0; i < c->noperands; i++)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at,
 			i < c->required ? " %s" : " [%s]", operand_names[c->operands[i]]);
+	if (c->exports)
+		at += (size_t)snprintf(
+			buf + at, USAGE_BYTES - at, " [--config FILE] [--host HOST]");
 	if (c->key)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--key FILE]");
 	if (c->snapshot)
@@ -298,10 +345,14 @@ static int print_summary(void)
 	for (int i = 0; i < CTL_COMMANDS; i++)
 		printf("  %-14s %s\n", command_words[i].text, commands[i].purpose);
 	printf("\n"
-	       "      --key FILE keys to prove over tcp and verbs\n"
+	       "      --key FILE keys to prove over tcp and verbs; export add: of its client\n"
 	       "      --snapshot HOURS\n"
 	       "                 warn of exports without a snapshot of that time\n"
 	       "      --once     show one second, and exit\n"
+	       "      --config FILE\n"
+	       "                 export: the server's configuration\n"
+	       "      --host HOST\n"
+	       "                 export: the server's socket\n"
 	       "      --json     print the server's answer as it is\n"
 	       "  -V, --version  print the version and exit\n"
 	       "  -h, --help     print this, or the usage of COMMAND, and exit\n");
@@ -368,6 +419,43 @@ static int read_command(const char *text, enum ctl_command *command)
 	return -1;
 }
 
+/* The operands in their order, after the action. */
+static int check_action(const struct ctl_args *args)
+{
+	static const enum ctl_operand order[] = {CTL_ACTION, CTL_EXPORT, CTL_SIZE};
+	const char *name = args->operands[CTL_ACTION];
+	const struct action *action = actions, *end = actions + ARRAY_SIZE(actions);
+	char quoted[WORD_QUOTED_BYTES];
+
+	while (action < end && strcmp(action->name, name) != 0)
+		action++;
+	if (action == end)
+		return wrong(
+			&args->command, "ACTION %s: must be list or add", word_quote(name, quoted));
+	for (unsigned i = 1; i < ARRAY_SIZE(order); i++) {
+		const char *value = args->operands[order[i]];
+
+		if (i < action->noperands && !value)
+			return wrong(&args->command, "%s is missing", operand_names[order[i]]);
+		if (i >= action->noperands && value)
+			return wrong(&args->command, "%s: one operand too many",
+				word_quote(value, quoted));
+	}
+	if (args->key_file && !action->key)
+		return wrong(&args->command, "option '--key': has no meaning for %s", name);
+	return -1;
+}
+
+static int check_exports(const struct ctl_args *args)
+{
+	if (commands[args->command].exports)
+		return -1;
+	if (args->config || args->has_host)
+		return wrong(&args->command, "option '--%s': has no meaning for %s",
+			args->config ? "config" : "host", command_words[args->command].text);
+	return -1;
+}
+
 /* words end with NULL, as argv does. */
 static int read_operands(char **words, struct ctl_args *args)
 {
@@ -388,6 +476,8 @@ static int read_operands(char **words, struct ctl_args *args)
 	if (args->snapshot_max && !c->snapshot)
 		return wrong(&args->command, "option '--snapshot': has no meaning for %s",
 			command_words[args->command].text);
+	if (check_exports(args) >= 0)
+		return c->wrong;
 	for (unsigned i = 0; i < c->noperands; i++) {
 		enum ctl_operand operand = c->operands[i];
 
@@ -404,7 +494,7 @@ static int read_operands(char **words, struct ctl_args *args)
 	if (*words)
 		return wrong(
 			&args->command, "%s: one operand too many", word_quote(*words, quoted));
-	return -1;
+	return c->exports ? check_action(args) : -1;
 }
 
 /* False: it is no number of hours. */
@@ -445,6 +535,13 @@ int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 			return wrong(command_beside(argc, argv, &args->command),
 				"option '--snapshot': must be a number of hours, 1 to %d",
 				HOURS_MAX);
+		case OPT_CONFIG:
+			args->config = optarg;
+			break;
+		case OPT_HOST:
+			args->operands[CTL_HOST] = optarg;
+			args->has_host = true;
+			break;
 		case 'V':
 			puts("rmemfsctl " RMEMFS_VERSION);
 			return EXIT_SUCCESS;

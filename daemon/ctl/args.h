@@ -16,6 +16,7 @@ enum ctl_command {
 	CTL_CHECK,
 	CTL_SNAPSHOT,
 	CTL_RELOAD,
+	CTL_EXPORTS,
 	CTL_KEYGEN,
 	CTL_KEYCHECK,
 	CTL_DOCTOR,
@@ -37,6 +38,8 @@ enum ctl_operand {
 	CTL_LEVEL,
 	CTL_SESSION,
 	CTL_SERVER,
+	CTL_ACTION, /* "list", "add": what to do with an export */
+	CTL_SIZE,
 	CTL_OPERANDS
 };
 
@@ -54,6 +57,8 @@ struct ctl_args {
 	bool json, once;
 	const char *key_file;  /* NULL: none */
 	unsigned snapshot_max; /* hours; 0: not given */
+	bool has_host;         /* --host was given */
+	const char *config;    /* the server's configuration; NULL: the installed one */
 };
 
 /* -1: the command in args is to be run. Otherwise the exit status: help or the version was printed,

@@ -257,9 +257,9 @@ static int take_done(struct ctl *ctl, const struct event *event)
 	if (err || rep.op != ctl->order->op)
 		return fail(ctl, -EPROTO,
 			"the server's answer is malformed: install the same release on both machines");
+	ctl->answered = true;
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
-	ctl->answered = true;
 	return 0;
 }
 
@@ -560,16 +560,26 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 	return err ? err : connect_and_ask(&ctl);
 }
 
-int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, char *why,
-	size_t whylen)
+int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, enum ctl_end *end,
+	char *why, size_t whylen)
 {
 	struct ctl ctl = {
 		.until_ms = now_ms() + timeout_ms, .order = order, .why = why, .whylen = whylen};
 	int err;
 
+	*end = CTL_UNASKED;
 	snprintf(why, whylen, "can't talk to the server");
 	err = parse_where(where, &ctl.address, why, whylen);
-	return err ? err : connect_and_ask(&ctl);
+	if (err)
+		return err;
+	err = connect_and_ask(&ctl);
+	if (!err)
+		*end = CTL_DONE;
+	else if (ctl.answered)
+		*end = CTL_REFUSED;
+	else if (ctl.opened)
+		*end = CTL_UNKNOWN;
+	return err;
 }
 
 int ctl_follow(const struct transport_address *address, const char *key_file, int timeout_ms,

@@ -6,6 +6,7 @@
 #ifndef RMEMFS_DAEMON_CTL_CLIENT_H
 #define RMEMFS_DAEMON_CTL_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,10 +41,19 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 	const char *export_name, const char *dir, struct ctl_snapshot_state *state, char *why,
 	size_t whylen);
 
+enum ctl_end {
+	CTL_DONE,
+	CTL_REFUSED, /* the server has said why, and what is done all the same */
+	CTL_UNASKED, /* it was not reached */
+	CTL_UNKNOWN, /* it was asked and has not answered: it may have done it */
+};
+/* A reload has the server allocate and register memory, if there are new exports: minutes for large
+ * ones. */
+enum { RELOAD_TIMEOUT_MS = 15 * 60 * 1000 };
 /* Has the server do something that its answer says is done: RELOAD, EVICT, LOG. It does so for root
- * and its own user, by its socket. slot: RPC_NO_SLOT. */
-int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, char *why,
-	size_t whylen);
+ * and its own user, by its socket. slot: RPC_NO_SLOT. *end is always set. */
+int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, enum ctl_end *end,
+	char *why, size_t whylen);
 
 /* The steps of a connection, in their order. */
 enum ctl_step { CTL_STEP_OPEN, CTL_STEP_CONNECT, CTL_STEP_PROVE, CTL_STEP_ASK };

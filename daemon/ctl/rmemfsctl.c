@@ -17,6 +17,7 @@
 #include "daemon/ctl/check.h"
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/doctor/doctor.h"
+#include "daemon/ctl/exports.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/keys.h"
 #include "daemon/ctl/mount_ask.h"
@@ -129,8 +130,9 @@ static int show(const struct ctl_args *args)
 static int order(const char *where, const struct rpc_request *req, const char *without)
 {
 	char why[RPC_TEXT_MAX + 1];
+	enum ctl_end end;
 
-	if (!ctl_order(where, TIMEOUT_MS, req, why, sizeof(why)))
+	if (!ctl_order(where, TIMEOUT_MS, req, &end, why, sizeof(why)))
 		return EXIT_SUCCESS;
 	log_error("%s: %s: %s", where, without, why);
 	return EXIT_FAILURE;
@@ -139,8 +141,18 @@ static int order(const char *where, const struct rpc_request *req, const char *w
 static int reload(const char *where)
 {
 	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
+	char why[RPC_TEXT_MAX + 1];
+	enum ctl_end end;
 
-	return order(where, &req, "nothing is reloaded");
+	if (!ctl_order(where, RELOAD_TIMEOUT_MS, &req, &end, why, sizeof(why)))
+		return EXIT_SUCCESS;
+	if (end == CTL_UNKNOWN)
+		log_error("%s: %s: whether all is reloaded is in the server's log", where, why);
+	else if (end == CTL_REFUSED)
+		log_error("%s: %s", where, why);
+	else
+		log_error("%s: nothing is reloaded: %s", where, why);
+	return EXIT_FAILURE;
 }
 
 static int evict(const char *session, const char *where)
@@ -355,6 +367,8 @@ int main(int argc, char **argv)
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);
 	case CTL_RELOAD:
 		return reload(args.operands[CTL_HOST]);
+	case CTL_EXPORTS:
+		return ctl_export(&args);
 	case CTL_KEYGEN:
 		return ctl_keygen(args.operands[CTL_NAME], args.operands[CTL_FILE]);
 	case CTL_KEYCHECK:

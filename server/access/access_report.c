@@ -141,7 +141,8 @@ void access_report_warn(const struct access_table *table, const struct server_co
 	bool tcp = listens(config, TRANSPORT_TCP);
 	bool network = tcp || listens(config, TRANSPORT_VERBS);
 
-	for (size_t i = 0; i < table->nexports; i++) {
+	/* Those that are kept come behind, and have been warned of. */
+	for (size_t i = 0; i < config->exports.n; i++) {
 		const struct access_export *export = &table->exports[i];
 
 		if (!export->n && network)

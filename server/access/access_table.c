@@ -14,6 +14,7 @@
 /* A table that is being made, and the place for a complaint. */
 struct builder {
 	const struct server_config *config;
+	const struct access_kept *kept;
 	const char *path; /* the file of the export that is being added */
 	struct access_table *table;
 	char *why;
@@ -194,25 +195,84 @@ static int add_export(
 	return err;
 }
 
+static int keep_client(
+	const struct builder *b, const struct access_client *from, struct access_client *client)
+{
+	*client = *from;
+	client->file = NULL;
+	client->hosts = calloc(from->nhosts + 1, sizeof(*client->hosts));
+	if (!client->hosts)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->nhosts; i++)
+		client->hosts[i] = from->hosts[i];
+	if (from->file && load_file(b, from->file->path, 0, &client->file) == -ENOMEM)
+		return -ENOMEM;
+	if (from->file)
+		client->file = find_file(b->table, from->file->path);
+	return 0;
+}
+
+static int keep_export(
+	const struct builder *b, const struct access_export *from, struct access_export *export)
+{
+	int err = 0;
+
+	export->protection = from->protection;
+	export->name = strdup(from->name);
+	export->clients = calloc(from->n + 1, sizeof(*export->clients));
+	if (!export->name || !export->clients)
+		return -ENOMEM;
+	for (; !err && export->n < from->n; export->n++)
+		err = keep_client(b, &from->clients[export->n], &export->clients[export->n]);
+	return err;
+}
+
+static int keep_all(const struct builder *b)
+{
+	const struct access_kept *kept = b->kept;
+	struct access_table *table = b->table;
+	int err = 0;
+
+	for (size_t i = 0; !err && kept && i < kept->n; i++) {
+		const struct access_export *from =
+			access_table_export(kept->before, kept->names[i], strlen(kept->names[i]));
+
+		if (from)
+			err = keep_export(b, from, &table->exports[table->nexports++]);
+	}
+	return err;
+}
+
+/* Files are pointed to, so there is room for all from the begin on. */
+static int make_room(const struct builder *b)
+{
+	const struct server_config *config = b->config;
+	const struct access_kept *kept = b->kept;
+	struct access_table *table = b->table;
+	size_t nfiles = kept ? kept->before->nfiles : 0, nexports = config->exports.n;
+
+	for (size_t i = 0; i < config->exports.n; i++)
+		nfiles += server_config_export(config, i)->clients.n;
+	nexports += kept ? kept->n : 0;
+	table->files = calloc(nfiles + 1, sizeof(*table->files));
+	table->exports = calloc(nexports + 1, sizeof(*table->exports));
+	return table->files && table->exports ? 0 : -ENOMEM;
+}
+
 static int build(struct builder *b)
 {
 	const struct server_config *config = b->config;
 	struct access_table *table = b->table;
-	size_t nclients = 0;
-	int err = 0;
+	int err = make_room(b);
 
-	for (size_t i = 0; i < config->exports.n; i++)
-		nclients += server_config_export(config, i)->clients.n;
-	table->files = calloc(nclients + 1, sizeof(*table->files)); /* elements are pointed to */
-	table->exports = calloc(config->exports.n + 1, sizeof(*table->exports));
-	if (!table->files || !table->exports)
-		return -ENOMEM;
 	for (; !err && table->nexports < config->exports.n; table->nexports++) {
 		const struct export_config *export = server_config_export(config, table->nexports);
 
 		b->path = export->path;
 		err = add_export(b, export, &table->exports[table->nexports]);
 	}
+	if (!err)
+		err = keep_all(b);
 	return err ? err : index_keys(b);
 }
 
@@ -238,8 +298,8 @@ static void free_table(struct access_table *table)
 	free(table);
 }
 
-int access_table_new(
-	const struct server_config *config, struct access_table **out, char *why, size_t whylen)
+int access_table_new(const struct server_config *config, const struct access_kept *kept,
+	struct access_table **out, char *why, size_t whylen)
 {
 	struct access_table *table = calloc(1, sizeof(*table));
 	int err;
@@ -249,8 +309,7 @@ int access_table_new(
 		return -ENOMEM;
 	atomic_init(&table->references, 1);
 	table->local = config->local_access;
-	err = build(
-		&(struct builder){.config = config, .table = table, .why = why, .whylen = whylen});
+	err = build(&(struct builder){config, kept, .table = table, .why = why, .whylen = whylen});
 	if (err)
 		free_table(table);
 	else

@@ -66,10 +66,18 @@ struct access_table {
 	size_t nkeys;
 };
 
+/* Exports of an earlier table that the configuration has no more, and that keep their clients. */
+struct access_kept {
+	const struct access_table *before;
+	const char *const *names; /* [n] */
+	size_t n;
+};
+
 /* Reads the key files. config: finished. An id with other bytes in two files is refused, since a
- * client names its key by the id. */
-int access_table_new(
-	const struct server_config *config, struct access_table **out, char *why, size_t whylen);
+ * client names its key by the id. kept may be NULL; a key file of theirs that can't be read any
+ * more counts as empty. */
+int access_table_new(const struct server_config *config, const struct access_kept *kept,
+	struct access_table **out, char *why, size_t whylen);
 struct access_table *access_table_get(struct access_table *table);
 /* table may be NULL. */
 void access_table_put(struct access_table *table);

@@ -130,7 +130,7 @@ int64_t fullness_tick(struct server *s, int64_t now)
 	if (now < s->fullness.next_ms)
 		return s->fullness.next_ms;
 	for (unsigned i = 0; i < s->exports->n; i++)
-		fullness_look(s, &s->exports->v[i]);
+		fullness_look(s, s->exports->v[i]);
 	s->fullness.looked = true;
 	s->fullness.version = version;
 	s->fullness.next_ms = now + LOOK_MS;

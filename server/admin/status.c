@@ -41,8 +41,8 @@ static struct rpc_counters sum_counters(const struct server *s, const struct exp
 	struct rpc_counters sum = {0};
 
 	for (unsigned i = 0; i < s->exports->n; i++)
-		if (!export || export == &s->exports->v[i])
-			rpc_counters_add(&sum, &s->exports->v[i].ended);
+		if (!export || export == s->exports->v[i])
+			rpc_counters_add(&sum, &s->exports->v[i]->ended);
 	list_for_each (pos, &s->sessions) {
 		const struct client_session *session = list_entry(pos, struct client_session, link);
 
@@ -200,8 +200,8 @@ static json_t *describe_space(
 		(json_int_t)(used * PAGE_BYTES), "free", (json_int_t)(u->free_pages * PAGE_BYTES),
 		"granted", (json_int_t)(u->granted_pages * PAGE_BYTES), "dirty",
 		(json_int_t)(u->dirty_pages * PAGE_BYTES), "files", (json_int_t)u->inodes,
-		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
-		"lost_regions", (int)region_loss_count(s->exports, export));
+		"max_inodes", (json_int_t) export->max_inodes, "regions", (int)export->nregions,
+		"lost_regions", (int)region_loss_count(export));
 	json_object_set_new(
 		object, "protection", json_string(protection_name(permit_protection(s, export))));
 	json_object_set_new(object, "metadata",
@@ -233,11 +233,10 @@ static json_t *describe_regions(const struct server *s)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < s->exports->n; i++) {
-		const struct export *export = &s->exports->v[i];
+		const struct export *export = s->exports->v[i];
 
 		for (uint32_t j = 0; j < export->nregions; j++) {
-			const struct region_file *file =
-				&s->exports->regions[export->first_region + j];
+			const struct region_file *file = &export->regions[j];
 
 			json_array_append_new(list,
 				json_pack("{s:s s:i s:I s:o s:b}", "export", export->name, "index",
@@ -400,7 +399,7 @@ static json_t *status_describe(struct server *s, bool names)
 	for (unsigned i = 0; i < s->nports; i++)
 		json_array_append_new(listen, status_text_string(s->ports[i].name));
 	for (unsigned i = 0; i < s->exports->n; i++)
-		json_array_append_new(exports, describe_export(s, &s->exports->v[i], names));
+		json_array_append_new(exports, describe_export(s, s->exports->v[i], names));
 	list_for_each (pos, &s->sessions)
 		json_array_append_new(
 			sessions, describe_session(list_entry(pos, struct client_session, link)));
@@ -460,7 +459,7 @@ static json_t *describe_for_client(const struct conn *c)
 	bool all = true;
 
 	for (unsigned i = 0; i < s->exports->n; i++)
-		all = add_visible(c, &s->exports->v[i], exports, sessions) && all;
+		all = add_visible(c, s->exports->v[i], exports, sessions) && all;
 	if (all) {
 		json_decref(exports);
 		json_decref(sessions);
@@ -566,7 +565,7 @@ static bool may_see_something(const struct conn *c)
 	char holder[CLIENT_NAME_MAX + 1];
 
 	for (unsigned i = 0; i < c->server->exports->n; i++)
-		if (permit_view(c, &c->server->exports->v[i], holder) != ACCESS_SEES_NOTHING)
+		if (permit_view(c, c->server->exports->v[i], holder) != ACCESS_SEES_NOTHING)
 			return true;
 	return false;
 }

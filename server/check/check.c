@@ -242,7 +242,7 @@ int meta_check(struct meta *m, const struct check_report *report, uint64_t *npro
 	if (err)
 		return err;
 	for (unsigned i = 0; !err && i < m->nvolumes; i++) {
-		struct check c = {.m = m, .v = &m->volumes[i], .report = report};
+		struct check c = {.m = m, .v = m->volumes[i], .report = report};
 
 		err = check_volume(&c);
 		all.nproblems += c.nproblems;

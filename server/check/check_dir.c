@@ -127,8 +127,8 @@ static void map_regions(const struct memdir *dir, struct meta *m, struct output 
 {
 	list_init(&out->mapped);
 	for (unsigned n = 0; n < m->nvolumes; n++)
-		for (uint32_t i = 0; i < m->volumes[n].space.nregions; i++)
-			map_one(dir, &m->volumes[n], i, out);
+		for (uint32_t i = 0; i < m->volumes[n]->space.nregions; i++)
+			map_one(dir, m->volumes[n], i, out);
 }
 
 static void unmap_regions(struct output *out)
@@ -176,8 +176,8 @@ static void tell_sums(const struct meta *m, const struct memdir *dir)
 	uint64_t npages = 0, ninodes = 0;
 
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		npages += m->volumes[i].space.npages;
-		ninodes += m->volumes[i].now.inodes;
+		npages += m->volumes[i]->space.npages;
+		ninodes += m->volumes[i]->now.inodes;
 	}
 	printf("%s: clean: %u export%s, %" PRIu64 " inodes, %" PRIu64 " pages\n", dir->path,
 		m->nvolumes, m->nvolumes == 1 ? "" : "s", ninodes, npages);

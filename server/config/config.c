@@ -279,7 +279,8 @@ static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 	if (!err && !config->snapshot_dir)
 		err = server_config_set(
 			config, "snapshot_dir", "snapshot_dir", "/var/lib/rmemfs", why, whylen);
-	if (!err && !config->exports.n)
+	config->built_in = !config->exports.n;
+	if (!err && config->built_in)
 		err = server_config_set_exports(config, &export, 1, why, whylen);
 	if (!err && !config->listen.n)
 		err = server_config_set_listen(config, listen, ARRAY_SIZE(listen), why, whylen);

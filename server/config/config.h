@@ -42,6 +42,8 @@ struct server_config {
 	char *memory_dir;
 	struct conf_strings listen;
 	struct conf_groups exports; /* struct export_config */
+	bool built_in;              /* nobody has named any: the only one is the default; set by
+				     * server_config_finish() */
 	uint64_t region_size;
 	uint64_t lease_time;   /* seconds */
 	uint64_t lease_limit;  /* leases that a client may keep */

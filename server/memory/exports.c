@@ -108,7 +108,7 @@ static int refuse_count(const struct export_config *config, uint64_t planned, bo
 
 /* The regions of an export keep the size that they were made with, whatever region_size says now. A
  * start that was killed may have left only some of them; then this start makes the others. */
-static int plan_export(const struct server_config *config, const struct memdir *dir,
+static int plan_shape(const struct server_config *config, const struct memdir *dir,
 	const struct export_config *ec, struct export *export)
 {
 	uint64_t first = region_bytes(dir, ec->name, 0), planned = config->region_size;
@@ -129,7 +129,7 @@ static int plan_export(const struct server_config *config, const struct memdir *
 		return -EINVAL;
 	}
 	snprintf(export->name, sizeof(export->name), "%s", ec->name);
-	export->config = ec;
+	export->max_inodes = ec->inodes;
 	export->npages = ec->size / PAGE_BYTES;
 	export->region_pages = planned / PAGE_BYTES;
 	export->nregions = (uint32_t)div_round_up(export->npages, export->region_pages);
@@ -138,24 +138,28 @@ static int plan_export(const struct server_config *config, const struct memdir *
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
-static void plan_regions(struct exports *exports, const struct memdir *dir, struct export *export)
+static int plan_regions(const struct memdir *dir, unsigned nports, struct export *export)
 {
 	uint64_t left = export->npages * PAGE_BYTES;
 
 	export->holed = export->nregions;
 	for (uint32_t i = 0; i < export->nregions; i++) {
-		struct region_file *file = &exports->regions[export->first_region + i];
+		struct region_file *file = &export->regions[i];
 
 		exports_region_path(file->path, sizeof(file->path), dir, export->name, i);
 		file->len = min_u64(left, export->region_pages * PAGE_BYTES);
 		file->fd = file->rofd = -1;
 		file->export_lost = &export->lost;
+		file->registered = calloc(nports + 1, sizeof(struct region *));
+		if (!file->registered)
+			return -ENOMEM;
 		left -= file->len;
 		export->used[i] = region_bytes(dir, export->name, i) > 0;
 		if (export->used[i] && export->holed == export->nregions &&
 			region_has_holes(file->path))
 			export->holed = i;
 	}
+	return 0;
 }
 
 /* Files behind the last region, as long as each begins where the one before ends. */
@@ -187,13 +191,71 @@ static int plan_surplus(const struct memdir *dir, struct export *export)
 	return 0;
 }
 
-/* Bytes that allocating all regions will take. */
-static uint64_t bytes_missing(const struct exports *exports)
+static int plan_parts(const struct memdir *dir, unsigned nports, struct export *export)
+{
+	int err = plan_surplus(dir, export);
+
+	if (err)
+		return err;
+	export->regions = calloc(export->nregions, sizeof(*export->regions));
+	export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
+	export->used = calloc(export->nregions, sizeof(*export->used));
+	if (!export->regions || !export->bases || !export->used)
+		return -ENOMEM;
+	return plan_regions(dir, nports, export);
+}
+
+int export_plan(const struct server_config *config, const struct memdir *dir,
+	const struct export_config *ec, unsigned nports, struct export **out)
+{
+	struct export *export = calloc(1, sizeof(*export));
+	int err;
+
+	*out = NULL;
+	if (!export)
+		return -ENOMEM;
+	err = plan_shape(config, dir, ec, export);
+	if (!err)
+		err = plan_parts(dir, nports, export);
+	if (err)
+		export_delete(export);
+	else
+		*out = export;
+	return err;
+}
+
+int exports_reserve(struct exports *exports, unsigned n)
+{
+	struct export **v;
+
+	if (exports->n + n <= exports->room)
+		return 0;
+	v = reallocarray(exports->v, exports->n + n, sizeof(struct export *));
+	if (!v)
+		return -ENOMEM;
+	exports->v = v;
+	exports->room = exports->n + n;
+	return 0;
+}
+
+int exports_add(struct exports *exports, struct export *export)
+{
+	int err = exports_reserve(exports, 1);
+
+	if (err)
+		return err;
+	export->index = exports->n;
+	exports->v[exports->n++] = export;
+	return 0;
+}
+
+/* Bytes that allocating the regions will take. */
+static uint64_t export_bytes_missing(const struct export *export)
 {
 	uint64_t missing = 0;
 
-	for (uint32_t i = 0; i < exports->nregions; i++) {
-		const struct region_file *file = &exports->regions[i];
+	for (uint32_t i = 0; i < export->nregions; i++) {
+		const struct region_file *file = &export->regions[i];
 		struct stat st = {0};
 		uint64_t have = 0;
 
@@ -204,39 +266,34 @@ static uint64_t bytes_missing(const struct exports *exports)
 	return missing;
 }
 
+static uint64_t bytes_missing(const struct exports *exports)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < exports->n; i++)
+		missing += export_bytes_missing(exports->v[i]);
+	return missing;
+}
+
+/* Exports that can't be are left out. */
 static int plan_all(
 	struct exports *exports, const struct server_config *config, const struct memdir *dir)
 {
-	int err = 0;
+	int first = 0;
 
-	exports->v = calloc(config->exports.n, sizeof(*exports->v));
-	if (!exports->v)
-		return -ENOMEM;
 	for (size_t i = 0; i < config->exports.n; i++) {
-		struct export *export = &exports->v[exports->n];
-		int wrong = plan_export(config, dir, server_config_export(config, i), export);
+		struct export *export;
+		int err = export_plan(config, dir, server_config_export(config, i),
+			(unsigned)config->listen.n, &export);
 
 		if (!err)
-			err = wrong;
-		if (wrong)
-			continue;
-		export->index = exports->n++;
-		export->first_region = exports->nregions;
-		exports->nregions += export->nregions;
-		wrong = plan_surplus(dir, export);
-		if (wrong)
-			return wrong;
-		export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
-		export->used = calloc(export->nregions, sizeof(*export->used));
-		if (!export->bases || !export->used)
-			return -ENOMEM;
+			err = exports_add(exports, export);
+		if (!first)
+			first = err;
+		if (err == -ENOMEM)
+			return err;
 	}
-	exports->regions = calloc(exports->nregions + 1, sizeof(*exports->regions));
-	if (!exports->regions)
-		return -ENOMEM;
-	for (unsigned i = 0; i < exports->n; i++)
-		plan_regions(exports, dir, &exports->v[i]);
-	return err;
+	return first;
 }
 
 static int map_surplus(struct export *export)
@@ -332,31 +389,55 @@ int exports_plan(const struct server_config *config, const struct memdir *dir, s
 	if (!exports)
 		return -ENOMEM;
 	err = plan_all(exports, config, dir);
-	if (!exports->regions)
+	if (err == -ENOMEM)
 		return err;
 	room = check_room(exports, config, dir);
 	return err ? err : room;
 }
 
+static int map_parts(struct export *export)
+{
+	for (uint32_t i = 0; i < export->nregions; i++)
+		export->bases[i] = export->regions[i].addr;
+	return map_surplus(export);
+}
+
+/* Files of all exports at once, so that all workers have something to do. */
+static int prepare_all(
+	const struct exports *exports, const struct server_config *config, const struct memdir *dir)
+{
+	/* hugetlbfs has only huge pages. */
+	bool small = dir->regions_block == PAGE_BYTES;
+	uint32_t n;
+	autofree struct region_file **files = exports_files(exports, &n);
+	int err = files ? regions_prepare(files, n, small ? config->huge_pages : HUGE_PAGES_NEVER,
+				  &config->numa)
+			: -ENOMEM;
+
+	for (unsigned i = 0; !err && i < exports->n; i++)
+		err = map_parts(exports->v[i]);
+	return err;
+}
+
+int export_prepare(
+	struct export *export, const struct server_config *config, const struct memdir *dir)
+{
+	struct exports one = {&export, 1, 1};
+	int err = check_room(&one, config, dir);
+
+	return err ? err : prepare_all(&one, config, dir);
+}
+
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out)
 {
 	struct exports *exports;
-	enum huge_pages huge;
 	int err = exports_plan(config, dir, &exports);
 
 	if (err)
 		goto err_delete;
-	/* hugetlbfs has only huge pages. */
-	huge = dir->regions_block == PAGE_BYTES ? config->huge_pages : HUGE_PAGES_NEVER;
-	err = regions_prepare(exports->regions, exports->nregions, huge, &config->numa);
-	for (unsigned i = 0; !err && i < exports->n; i++)
-		err = map_surplus(&exports->v[i]);
+	err = prepare_all(exports, config, dir);
 	if (err)
 		goto err_discard;
-	for (unsigned i = 0; i < exports->n; i++)
-		for (uint32_t j = 0; j < exports->v[i].nregions; j++)
-			exports->v[i].bases[j] =
-				exports->regions[exports->v[i].first_region + j].addr;
 	*out = exports;
 	return 0;
 err_discard:
@@ -366,44 +447,83 @@ err_delete:
 	return err;
 }
 
+void export_delete(struct export *export)
+{
+	if (!export)
+		return;
+	for (uint32_t i = 0; export->regions && i < export->nregions; i++)
+		region_file_close(&export->regions[i]);
+	close_surplus(export);
+	free(export->surplus);
+	free(export->regions);
+	free(export->bases);
+	free(export->used);
+	free(export);
+}
+
 void exports_delete(struct exports *exports)
 {
 	if (!exports)
 		return;
-	for (uint32_t i = 0; exports->regions && i < exports->nregions; i++)
-		region_file_close(&exports->regions[i]);
-	for (unsigned i = 0; i < exports->n; i++) {
-		close_surplus(&exports->v[i]);
-		free(exports->v[i].surplus);
-		free(exports->v[i].bases);
-		free(exports->v[i].used);
-	}
-	free(exports->regions);
+	for (unsigned i = 0; i < exports->n; i++)
+		export_delete(exports->v[i]);
 	free(exports->v);
 	free(exports);
 }
 
+void export_discard_new(const struct export *export)
+{
+	for (uint32_t i = 0; i < export->nregions; i++)
+		if (export->regions[i].made)
+			unlink(export->regions[i].path);
+}
+
 void exports_discard_new(struct exports *exports)
 {
-	for (uint32_t i = 0; i < exports->nregions; i++)
-		if (exports->regions[i].made)
-			unlink(exports->regions[i].path);
+	for (unsigned i = 0; i < exports->n; i++)
+		export_discard_new(exports->v[i]);
+}
+
+struct region_file **exports_files(const struct exports *exports, uint32_t *nfiles)
+{
+	struct region_file **files = calloc(exports_nregions(exports) + 1, sizeof(*files));
+
+	*nfiles = 0;
+	for (unsigned i = 0; files && i < exports->n; i++)
+		for (uint32_t j = 0; j < exports->v[i]->nregions; j++)
+			files[(*nfiles)++] = &exports->v[i]->regions[j];
+	return files;
+}
+
+uint32_t exports_nregions(const struct exports *exports)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < exports->n; i++)
+		n += exports->v[i]->nregions;
+	return n;
 }
 
 /* ---- files without a region ------------------------------------------------------------------ */
 
-/* Whether it is the name of a region file that the export does not have. */
+/* Whether it is the name of a region file of that export, and which. */
+static bool is_region(const char *name, const char *file, unsigned long *i)
+{
+	char known[EXPORT_NAME_MAX + 32];
+	size_t len = strlen(name);
+
+	if (strncmp(file, name, len) != 0 || file[len] != '.')
+		return false;
+	*i = strtoul(file + len + 1, NULL, 10);
+	snprintf(known, sizeof(known), "%s.%04lu", name, *i);
+	return strcmp(file, known) == 0;
+}
+
 static bool is_surplus(const struct export *export, const char *file)
 {
-	size_t len = strlen(export->name);
-	char name[EXPORT_NAME_MAX + 16];
 	unsigned long i;
 
-	if (strncmp(file, export->name, len) != 0 || file[len] != '.')
-		return false;
-	i = strtoul(file + len + 1, NULL, 10);
-	snprintf(name, sizeof(name), "%s.%04lu", export->name, i);
-	return i >= export->nregions && strcmp(file, name) == 0;
+	return is_region(export->name, file, &i) && i >= export->nregions;
 }
 
 static int drop_file(const struct memdir *dir, const char *file)
@@ -429,24 +549,50 @@ static int drop_files(const struct exports *exports, const struct memdir *dir, D
 
 	while (!err && (entry = readdir(d)))
 		for (unsigned i = 0; !err && i < exports->n; i++)
-			if (is_surplus(&exports->v[i], entry->d_name))
+			if (is_surplus(exports->v[i], entry->d_name))
 				err = drop_file(dir, entry->d_name);
+	return err;
+}
+
+static int open_regions(const struct memdir *dir, DIR **out)
+{
+	int err;
+
+	*out = opendir(dir->regions);
+	if (*out)
+		return 0;
+	err = -errno;
+	log_error("can't read %s: %s", dir->regions, errno_text(err));
 	return err;
 }
 
 int exports_drop_surplus(struct exports *exports, const struct memdir *dir)
 {
-	DIR *d = opendir(dir->regions);
-	int err;
+	DIR *d;
+	int err = open_regions(dir, &d);
 
-	if (!d) {
-		err = -errno;
-		log_error("can't read %s: %s", dir->regions, errno_text(err));
+	if (err)
 		return err;
-	}
 	for (unsigned i = 0; i < exports->n; i++)
-		close_surplus(&exports->v[i]);
+		close_surplus(exports->v[i]);
 	err = drop_files(exports, dir, d);
+	closedir(d);
+	return err;
+}
+
+/* In any order: one that was killed in the middle of this may have left any of them. */
+int exports_remove_files(const struct memdir *dir, const char *name)
+{
+	struct dirent *entry;
+	unsigned long i;
+	DIR *d;
+	int err = open_regions(dir, &d);
+
+	if (err)
+		return err;
+	while (!err && (entry = readdir(d)))
+		if (is_region(name, entry->d_name, &i))
+			err = drop_file(dir, entry->d_name);
 	closedir(d);
 	return err;
 }
@@ -454,9 +600,9 @@ int exports_drop_surplus(struct exports *exports, const struct memdir *dir)
 struct export *exports_find(struct exports *exports, const struct rpc_str *name)
 {
 	for (unsigned i = 0; i < exports->n; i++)
-		if (strlen(exports->v[i].name) == name->len &&
-			memcmp(exports->v[i].name, name->s, name->len) == 0)
-			return &exports->v[i];
+		if (strlen(exports->v[i]->name) == name->len &&
+			memcmp(exports->v[i]->name, name->s, name->len) == 0)
+			return exports->v[i];
 	return NULL;
 }
 
@@ -466,5 +612,5 @@ void exports_names(const struct exports *exports, char *buf, size_t len)
 
 	for (unsigned i = 0; i < exports->n && at < len; i++)
 		at += (size_t)snprintf(
-			buf + at, len - at, "%s%s", i ? ", " : "", exports->v[i].name);
+			buf + at, len - at, "%s%s", i ? ", " : "", exports->v[i]->name);
 }

@@ -1,13 +1,21 @@
 /* exports.h - the volumes that a server offers, and the memory of each.
  *
  * An export's pages lie in regions: files REGIONS/NAME.NNNN, allocated in full, and mapped for as
- * long as the server runs. All are of one size but the last. If there are more files than the
+ * long as the export is served. All are of one size but the last. If there are more files than the
  * configured size needs, the export is to shrink: the surplus is mapped, too, until
  * exports_drop_surplus().
  *
+ * A start makes all exports at once. Later ones come one by one, while the others are served:
+ *
+ *     export_plan -> export_prepare -> the store knows it -> exports_add
+ *
+ * An export stays where it is in memory, and keeps its index.
+ *
  * OWNERSHIP  exports_new() maps; exports_delete() unmaps, and leaves the files. A start that fails
  *            later calls exports_discard_new(), which removes the files that this start made.
- * THREADS    Several threads prepare the regions within exports_new(); else the main thread.
+ *            export_plan() makes one that is the caller's until exports_add().
+ * THREADS    Several threads prepare the regions. export_prepare() may run in any thread, since
+ *            nobody else knows its export. Else the main thread.
  * ERRORS     0 or -errno; the reason is logged.
  */
 #ifndef RMEMFS_SERVER_MEMORY_EXPORTS_H
@@ -44,16 +52,16 @@ struct export
 	uint64_t npages;
 	uint64_t region_pages;
 	uint32_t nregions;
-	uint32_t first_region; /* index of its first one in exports.regions */
-	void **bases;          /* [nregions + nsurplus] */
-	bool *used;            /* [nregions] the file was there before this start */
-	uint32_t holed;        /* the first region whose file had holes then; nregions: none */
+	struct region_file *regions; /* [nregions] */
+	void **bases;                /* [nregions + nsurplus] */
+	bool *used;                  /* [nregions] the file was there before */
+	uint32_t holed; /* the first region whose file had holes then; nregions: none */
 	struct region_file *surplus; /* [nsurplus] behind the last region, without a gap */
 	uint32_t nsurplus;
-	const struct export_config *config;
-	atomic_bool lost;   /* a part of its memory is lost, see region_loss.h */
-	bool lost_told;     /* region_loss_look() has reported it */
-	bool reuse_allowed; /* meta_allow_reuse was called */
+	uint64_t max_inodes; /* as configured; 0: as many as fit */
+	atomic_bool lost;    /* a part of its memory is lost, see region_loss.h */
+	bool lost_told;      /* region_loss_look() has reported it */
+	bool reuse_allowed;  /* meta_allow_reuse was called */
 	/* A request lacks pages, and overdue sessions may have some. */
 	bool crowded;
 	bool awaits_reuse; /* requests wait for it, see page_reuse.h */
@@ -70,10 +78,8 @@ struct export
 };
 
 struct exports {
-	struct export *v;
-	unsigned n;
-	struct region_file *regions; /* of all exports, one after the other */
-	uint32_t nregions;
+	struct export **v; /* [n], by index */
+	unsigned n, room;
 };
 
 /* Plans the exports, and checks that there is room for them and their metadata. It looks at the
@@ -85,6 +91,30 @@ int exports_plan(
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out);
 void exports_delete(struct exports *exports);
 void exports_discard_new(struct exports *exports);
+
+/* One more export, as exports_plan() does it, for a server with so many ports. *out is NULL after
+ * an error. */
+int export_plan(const struct server_config *config, const struct memdir *dir,
+	const struct export_config *export_config, unsigned nports, struct export **out);
+/* Allocates and maps its regions: seconds for large ones. After an error the caller deletes it.
+ * -ECANCELED: see regions.h. */
+int export_prepare(
+	struct export *export, const struct server_config *config, const struct memdir *dir);
+/* Unmaps it, if it was not added; its files stay. export_discard_new() removes those that
+ * export_prepare() has made, and goes before. */
+void export_delete(struct export *export);
+void export_discard_new(const struct export *export);
+/* Removes all region files of a name that no export has: a killed server has left them. */
+int exports_remove_files(const struct memdir *dir, const char *name);
+/* Takes the export, and gives it an index. -ENOMEM: it is still the caller's; not if there was room
+ * for it. */
+int exports_add(struct exports *exports, struct export *export);
+int exports_reserve(struct exports *exports, unsigned n);
+
+/* The regions of all exports. */
+uint32_t exports_nregions(const struct exports *exports);
+/* Their files in one malloced list, or NULL; *nfiles: how many. */
+struct region_file **exports_files(const struct exports *exports, uint32_t *nfiles);
 
 /* The path of a region's file; the export need not be configured. */
 void exports_region_path(

@@ -1,6 +1,6 @@
 /* memory_room.h - whether a filesystem in memory, and the machine, have room for more bytes.
  *
- * THREADS    The main thread, before it serves.
+ * THREADS    Any.
  * ERRORS     0 or -errno; the reason is logged.
  */
 #ifndef RMEMFS_SERVER_MEMORY_MEMORY_ROOM_H

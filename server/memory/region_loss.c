@@ -68,20 +68,20 @@ static bool look_at(struct export *export, struct region_file *file)
 	return true;
 }
 
-bool region_loss_look(struct exports *exports, struct export *export)
+bool region_loss_look(struct export *export)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < export->nregions; i++)
-		any |= look_at(export, &exports->regions[export->first_region + i]);
+		any |= look_at(export, &export->regions[i]);
 	return any;
 }
 
-uint32_t region_loss_count(const struct exports *exports, const struct export *export)
+uint32_t region_loss_count(const struct export *export)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < export->nregions; i++)
-		n += exports->regions[export->first_region + i].lost;
+		n += export->regions[i].lost;
 	return n;
 }

@@ -36,9 +36,9 @@
 /* Looks at all region files of an export. True: one has lost bytes, and this was not known before:
  * region_file.lost and export.lost are set, and the log names each file once. A file that is too
  * long is cut to its length. */
-bool region_loss_look(struct exports *exports, struct export *export);
+bool region_loss_look(struct export *export);
 
 /* How many regions of the export are lost, as the last look found. */
-uint32_t region_loss_count(const struct exports *exports, const struct export *export);
+uint32_t region_loss_count(const struct export *export);
 
 #endif

@@ -21,33 +21,35 @@
 #include "common/base/map.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
+#include "server/base/task.h"
 
 /* Linux 6.1; older C libraries have no name for it. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
 
-enum { WORKERS_MAX = 16, PROGRESS_MS = 2000, COLLAPSE_BYTES = 256 << 20 };
+/* PART_BYTES: long work on one region goes in parts, so that it can be cancelled between them. */
+enum { WORKERS_MAX = 16, PROGRESS_MS = 2000, PART_BYTES = 256 << 20 };
 
 /* ---- a crew of threads ----------------------------------------------------------------------- */
 
 struct crew {
 	const char *doing; /* "allocated" */
 	int (*work)(struct crew *crew, uint32_t i);
-	const struct region_file *files;
+	struct region_file *const *files;
 	uint32_t n;
+	struct task *task; /* of the caller, see task.h; NULL: it is a start */
 	atomic_uint next, done;
 	atomic_int err;           /* the first failure stops all workers */
 	atomic_llong progress_ms; /* when the next line is due */
 
 	/* For work(). */
-	struct region_file *prepare;
 	enum huge_pages huge;
 	const struct numa_place *numa;
 	atomic_bool unlocked;   /* some memory could not be locked */
 	atomic_int small_pages; /* why some memory could not move to huge pages */
 	struct transport *transport;
-	struct region **out;
+	unsigned port;
 };
 
 static void tell_progress(struct crew *crew)
@@ -58,8 +60,8 @@ static void tell_progress(struct crew *crew)
 		!atomic_compare_exchange_strong(&crew->progress_ms, &due, now + PROGRESS_MS))
 		return;
 	log_info("%s %u of %u regions", crew->doing, atomic_load(&crew->done), crew->n);
-	service_progress(
-		"starting: %s %u of %u regions", crew->doing, atomic_load(&crew->done), crew->n);
+	service_progress("%s: %s %u of %u regions", crew->task ? "reloading" : "starting",
+		crew->doing, atomic_load(&crew->done), crew->n);
 }
 
 static void *crew_run(void *arg)
@@ -68,7 +70,7 @@ static void *crew_run(void *arg)
 	uint32_t i;
 
 	while (!atomic_load(&crew->err) && (i = atomic_fetch_add(&crew->next, 1)) < crew->n) {
-		int none = 0, err = crew->work(crew, i);
+		int none = 0, err = task_is_cancelled() ? -ECANCELED : crew->work(crew, i);
 
 		if (err)
 			atomic_compare_exchange_strong(&crew->err, &none, err);
@@ -78,6 +80,14 @@ static void *crew_run(void *arg)
 	return NULL;
 }
 
+static void *crew_join(void *arg)
+{
+	struct crew *crew = arg;
+
+	task_enter(crew->task);
+	return crew_run(crew);
+}
+
 static int for_all(struct crew *crew)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -85,9 +95,11 @@ static int for_all(struct crew *crew)
 	pthread_t threads[WORKERS_MAX];
 	unsigned started = 0;
 
+	crew->task = task_current();
 	atomic_store(&crew->progress_ms, now_ms() + PROGRESS_MS);
 	/* The caller works, too. So the start goes on, more slowly, if no thread can be had. */
-	while (started + 1 < wanted && pthread_create(&threads[started], NULL, crew_run, crew) == 0)
+	while (started + 1 < wanted &&
+		pthread_create(&threads[started], NULL, crew_join, crew) == 0)
 		started++;
 	crew_run(crew);
 	for (unsigned i = 0; i < started; i++)
@@ -166,8 +178,10 @@ static int collapse(const struct region_file *file)
 	uint64_t len = file->len / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 	int err = 0, first = 0;
 
-	for (uint64_t at = 0; at < len && (!err || err == -EAGAIN); at += COLLAPSE_BYTES) {
-		err = collapse_part((uint8_t *)file->addr + at, min_u64(COLLAPSE_BYTES, len - at));
+	for (uint64_t at = 0; at < len && (!err || err == -EAGAIN); at += PART_BYTES) {
+		if (task_is_cancelled())
+			return 0;
+		err = collapse_part((uint8_t *)file->addr + at, min_u64(PART_BYTES, len - at));
 		first = first ? first : err;
 	}
 	return first;
@@ -184,7 +198,19 @@ static void take_huge_pages(struct crew *crew, const struct region_file *file)
 		atomic_store(&crew->small_pages, err);
 }
 
-/* The fallocate() at the end makes sure of every page; its result alone tells of failure. */
+static int fill(const struct region_file *file)
+{
+	for (uint64_t at = 0; at < file->len; at += PART_BYTES) {
+		if (task_is_cancelled())
+			return -ECANCELED;
+		if (fallocate(file->fd, 0, (off_t)at, (off_t)min_u64(PART_BYTES, file->len - at)) !=
+			0)
+			return regions_fail(file, "allocate", -errno);
+	}
+	return 0;
+}
+
+/* fill() makes sure of every page; its result alone tells of failure. */
 static int allocate_file(struct crew *crew, struct region_file *file)
 {
 	int err = map_all(file);
@@ -194,14 +220,12 @@ static int allocate_file(struct crew *crew, struct region_file *file)
 	if (err)
 		return err;
 	take_huge_pages(crew, file);
-	if (fallocate(file->fd, 0, 0, (off_t)file->len) != 0)
-		return regions_fail(file, "allocate", -errno);
-	return 0;
+	return fill(file);
 }
 
 static int prepare_one(struct crew *crew, uint32_t i)
 {
-	struct region_file *file = &crew->prepare[i];
+	struct region_file *file = crew->files[i];
 	int err = open_file(file);
 
 	if (!err)
@@ -245,15 +269,14 @@ bool regions_can_lock(uint64_t bytes, char *text, size_t len)
 		       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes));
 }
 
-int regions_prepare(
-	struct region_file *files, uint32_t n, enum huge_pages huge, const struct numa_place *numa)
+int regions_prepare(struct region_file *const *files, uint32_t n, enum huge_pages huge,
+	const struct numa_place *numa)
 {
 	struct crew crew = {
 		.doing = "allocated",
 		.work = prepare_one,
 		.files = files,
 		.n = n,
-		.prepare = files,
 		.huge = huge,
 		.numa = numa,
 	};
@@ -290,6 +313,8 @@ void region_file_close(struct region_file *file)
 		close(file->rofd);
 	if (file->fd >= 0)
 		close(file->fd);
+	free(file->registered);
+	file->registered = NULL;
 	file->addr = NULL;
 	file->fd = file->rofd = -1;
 }
@@ -298,13 +323,13 @@ void region_file_close(struct region_file *file)
 
 static int register_one(struct crew *crew, uint32_t i)
 {
-	const struct region_file *file = &crew->files[i];
+	const struct region_file *file = crew->files[i];
 	char size[32], memlock[32];
 	int err;
 
 	CRASH_POINT("region.register");
-	err = region_register(
-		crew->transport, file->fd, file->rofd, file->addr, file->len, &crew->out[i]);
+	err = region_register(crew->transport, file->fd, file->rofd, file->addr, file->len,
+		&file->registered[crew->port]);
 	if (!err)
 		return 0;
 	size_format(file->len, size, sizeof(size));
@@ -318,7 +343,7 @@ static int register_one(struct crew *crew, uint32_t i)
 }
 
 int regions_register(
-	struct transport *t, const struct region_file *files, uint32_t n, struct region **out)
+	struct transport *t, struct region_file *const *files, uint32_t n, unsigned port)
 {
 	struct crew crew = {
 		.doing = "registered",
@@ -326,7 +351,7 @@ int regions_register(
 		.files = files,
 		.n = n,
 		.transport = t,
-		.out = out,
+		.port = port,
 	};
 
 	return for_all(&crew);

@@ -19,7 +19,7 @@ static uint64_t kept(const struct meta *m, const struct volume *but)
 	uint64_t granted = 0;
 
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		granted += &m->volumes[i] == but ? 0 : m->volumes[i].space.now.granted;
+		granted += m->volumes[i] == but ? 0 : m->volumes[i]->space.now.granted;
 	return share_reserves(m) + granted / PAGES_PER_STORE_PAGE;
 }
 

@@ -21,7 +21,7 @@ int meta_begin(struct meta *m)
 		return err;
 	m->saved = m->now;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		struct volume *v = &m->volumes[i];
+		struct volume *v = m->volumes[i];
 
 		v->saved = v->now;
 		space_begin(&v->space);
@@ -33,7 +33,7 @@ static void roll_back(struct meta *m)
 {
 	m->now = m->saved;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		struct volume *v = &m->volumes[i];
+		struct volume *v = m->volumes[i];
 
 		v->now = v->saved;
 		holders_abort(&v->holders);
@@ -58,8 +58,8 @@ static void meta_settle(struct meta *m)
 	m->ntodo = 0;
 	m->reclaiming = false;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		holders_commit(&m->volumes[i].holders);
-		space_commit(&m->volumes[i].space);
+		holders_commit(&m->volumes[i]->holders);
+		space_commit(&m->volumes[i]->space);
 	}
 	if (meta_has_reclaim(m))
 		scrub_kick(m->scrub);
@@ -73,7 +73,7 @@ static int save_counts(struct meta *m)
 		err = meta_save_super(m);
 
 	for (unsigned i = 0; !err && i < m->nvolumes; i++) {
-		const struct volume *v = &m->volumes[i];
+		const struct volume *v = m->volumes[i];
 
 		if (v->now.next_ino != v->saved.next_ino || v->now.inodes != v->saved.inodes)
 			err = meta_save_volume(m, v);
@@ -129,7 +129,7 @@ bool meta_lacks_pages(const struct meta *m)
 int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lease_record *record, void *arg), void *arg)
 {
-	struct volume *v = &m->volumes[export_index];
+	struct volume *v = m->volumes[export_index];
 	uint64_t key = inode_key(v, ino), from = 0;
 	struct lease_record record;
 	int err = store_begin_read(m->store);
@@ -147,7 +147,7 @@ int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
 	bool (*fn)(const struct lock *lock, void *arg), void *arg)
 {
-	struct volume *v = &m->volumes[export_index];
+	struct volume *v = m->volumes[export_index];
 	int err = store_begin_read(m->store);
 
 	if (err)
@@ -160,23 +160,23 @@ int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
 void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lock_waiter *wait, void *arg), void *arg)
 {
-	lock_waits_each(&m->lock_waits, inode_key(&m->volumes[export_index], ino), fn, arg);
+	lock_waits_each(&m->lock_waits, inode_key(m->volumes[export_index], ino), fn, arg);
 }
 
 void meta_locks_waited(const struct meta *m, unsigned export_index,
 	void (*fn)(const struct lock_waited *waited, void *arg), void *arg)
 {
-	lock_waits_each_inode(&m->lock_waits, &m->volumes[export_index], fn, arg);
+	lock_waits_each_inode(&m->lock_waits, m->volumes[export_index], fn, arg);
 }
 
 struct space_grantee meta_granted(const struct meta *m, unsigned export_index, uint64_t session)
 {
-	return space_granted_to(&m->volumes[export_index].space, session);
+	return space_granted_to(&m->volumes[export_index]->space, session);
 }
 
 struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session)
 {
-	return holders_of(&m->volumes[export_index].holders, session);
+	return holders_of(&m->volumes[export_index]->holders, session);
 }
 
 uint64_t meta_leases_ended(const struct meta *m)
@@ -244,7 +244,7 @@ int meta_root(struct meta *m, unsigned export_index, struct attr *attr)
 
 	if (err)
 		return err;
-	err = inode_load(&m->volumes[export_index], ROOT_INO, &root);
+	err = inode_load(m->volumes[export_index], ROOT_INO, &root);
 	if (!err)
 		*attr = root.attr;
 	if (own)
@@ -259,7 +259,7 @@ uint64_t meta_version(const struct meta *m)
 
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 {
-	const struct volume *v = &m->volumes[export_index];
+	const struct volume *v = m->volumes[export_index];
 	struct store_usage store;
 
 	store_usage(m->store, &store);
@@ -288,7 +288,7 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 
 bool meta_has_quotas(const struct meta *m, unsigned export_index)
 {
-	return quota_on(&m->volumes[export_index]);
+	return quota_on(m->volumes[export_index]);
 }
 
 int meta_quotas(struct meta *m, unsigned export_index,
@@ -298,7 +298,7 @@ int meta_quotas(struct meta *m, unsigned export_index,
 
 	if (err)
 		return err;
-	err = quota_each(&m->volumes[export_index], fn, arg);
+	err = quota_each(m->volumes[export_index], fn, arg);
 	store_abort(m->store);
 	return err;
 }

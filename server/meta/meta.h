@@ -88,6 +88,29 @@ struct meta_look {
 int meta_look(const struct meta_config *config, struct meta_look *looks,
 	uint8_t store_id[META_STORE_ID_BYTES], char *why, size_t whylen);
 void meta_close(struct meta *m);
+
+/* ---- another configuration, while the store is open ---- */
+
+/* Whether the store has an export of that name. */
+int meta_knows(struct meta *m, const char *name, bool *knows);
+/* Makes ready that the store has so many bytes, see store_grow_prepare(): any thread. */
+struct store_growth;
+int meta_grow_prepare(struct meta *m, uint64_t store_bytes, struct store_growth *growth, char *why,
+	size_t whylen);
+void meta_grow_cancel(struct meta *m, struct store_growth *growth);
+/* Whether nothing that is open stands in the way of meta_reconfigure(), as far as can be told
+ * before there is memory: its -EBUSY and -EOPNOTSUPP. config->exports: those that are open, or
+ * more. */
+int meta_may_reconfigure(
+	struct meta *m, const struct meta_config *config, char *why, size_t whylen);
+/* Makes the store larger, adds exports, and sets the limits and shares of all anew; outside
+ * batches. config->exports begins with those that are open, by export_index: of these only limits
+ * and shares are looked at. The others are new to the store, and all or none is added. -EBUSY: a
+ * snapshot reads the store. -EOPNOTSUPP: see quota_prepare(). -ENOSPC: the store has no room for
+ * their records. -ENOTRECOVERABLE: the process has lost the store, and must end at once. */
+int meta_reconfigure(struct meta *m, const struct meta_config *config, struct store_growth *growth,
+	char *why, size_t whylen);
+
 const uint8_t *meta_store_id(const struct meta *m);
 /* Whether meta_open() made the store. */
 bool meta_is_new(const struct meta *m);

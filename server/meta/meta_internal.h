@@ -36,8 +36,8 @@ struct meta {
 	uint8_t store_id[STORE_ID_BYTES];
 	struct dirent_hash hash;
 	bool is_new;
-	bool inspected;         /* see meta_inspect() */
-	struct volume *volumes; /* in the order of the configuration */
+	bool inspected;          /* see meta_inspect() */
+	struct volume **volumes; /* [nvolumes], by export_index; each stays where it is */
 	unsigned nvolumes;
 	struct meta_counts now, saved;
 	uint64_t reserve; /* store pages that only deletes and the like may take */

@@ -16,15 +16,12 @@
 #include "server/record/lease.h"
 #include "server/record/lock.h"
 #include "server/meta/share.h"
+#include "server/meta/volumes.h"
 #include "server/space/protect.h"
 #include "server/record/quota.h"
 #include "server/record/reaper.h"
 #include "server/base/resize.h"
 #include "server/store/store_format.h"
-
-/* An eighth of the store's pages, within these bounds. The upper one is for leases
- * (namespace/lease.c): several clients may each keep as many as the default lets them. */
-enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
 
 /* The text for meta_open()'s caller: what failed. */
 struct reason {
@@ -74,54 +71,6 @@ static int load_super(struct meta *m, const struct reason *why)
 }
 
 /* ---- exports --------------------------------------------------------------------------------- */
-
-static int decode_volume(
-	struct meta *m, struct store_key key, const struct store_val *val, struct volume *v)
-{
-	struct wire_in r;
-	size_t len;
-
-	*v = (struct volume){.id = (uint16_t)key.hi};
-	wire_in_init(&r, val->data, val->len);
-	v->space.npages = wire_get_u64(&r);
-	v->space.nregions = wire_get_u32(&r);
-	v->space.region_pages = wire_get_u64(&r);
-	v->now.next_ino = wire_get_u64(&r);
-	v->now.inodes = wire_get_u64(&r);
-	len = wire_in_left(&r);
-	if (r.truncated || !len || len > EXPORT_NAME_MAX)
-		return store_damaged(m->store, STORE_META, key);
-	wire_get(&r, v->name, len);
-	return 0;
-}
-
-/* The export's stored record; -ENOENT: none, and *id is one that no other export has. */
-static int find_volume(struct meta *m, const char *name, struct volume *out, uint16_t *id)
-{
-	struct store_key key;
-	struct store_val val;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
-
-	*id = 1;
-	while (!err) {
-		err = decode_volume(m, key, &val, out);
-		if (err || strcmp(out->name, name) == 0)
-			return err;
-		*id = (uint16_t)(out->id + 1);
-		err = store_next(m->store, STORE_META, &key, &val);
-	}
-	return err;
-}
-
-static int make_root(struct volume *v)
-{
-	struct stored_inode root;
-
-	v->now.next_ino = ROOT_INO;
-	inode_init(v, &root, S_IFDIR | 0755, 0, 0, realtime_ns());
-	root.parent = ROOT_INO;
-	return inode_add(v, &root);
-}
 
 static int check_shape(
 	const struct meta_export *want, const struct volume *stored, const struct reason *why)
@@ -183,85 +132,6 @@ static bool shape_is_possible(const struct meta_export *e)
 	       strlen(e->name) <= EXPORT_NAME_MAX && *e->name;
 }
 
-/* Uses v's regions, which may be more than the export is to have. */
-static int set_volume(struct meta *m, struct volume *v, const struct meta_export *e)
-{
-	uint32_t n = v->space.nregions;
-
-	v->store = m->store;
-	v->space.store = m->store;
-	v->space.export_id = v->id;
-	memcpy(&v->generation, m->store_id, sizeof(v->generation));
-	v->bases = calloc(n, sizeof(*v->bases));
-	if (!v->bases)
-		return -ENOMEM;
-	memcpy(v->bases, e->bases, n * sizeof(*v->bases));
-	v->lost = e->lost;
-	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
-	v->protect = protect_new(&v->space, v->bases);
-	return v->protect ? 0 : -ENOMEM;
-}
-
-static int make_volume(struct meta *m, struct volume *v, uint16_t id, const struct meta_export *e)
-{
-	int err;
-
-	*v = (struct volume){.id = id};
-	memcpy(v->name, e->name, strlen(e->name) + 1);
-	v->space.npages = e->npages;
-	v->space.nregions = e->nregions;
-	v->space.region_pages = e->region_pages;
-	err = set_volume(m, v, e);
-	if (!err)
-		err = space_open(&v->space, true);
-	if (!err)
-		err = quota_open(v, e->quotas, e->nquotas);
-	if (!err)
-		err = make_root(v);
-	return err ? err : meta_save_volume(m, v);
-}
-
-/* The bytes of a region's file that was there before mean nothing. A start that was killed while it
- * made the export larger has left it, or one that had made it smaller. */
-static int add_regions(
-	struct meta *m, struct volume *v, uint32_t first, const struct meta_export *e)
-{
-	char size[32];
-
-	for (uint32_t i = first; i < v->space.nregions; i++) {
-		int err = e->used && e->used[i] ? space_add_used_region(&v->space, i)
-						: space_add_region(&v->space, i);
-
-		if (err)
-			return err;
-	}
-	size_format(v->space.npages << PAGE_SHIFT, size, sizeof(size));
-	log_notice("export '%s' has grown to %s", v->name, size);
-	return meta_save_volume(m, v);
-}
-
-/* v has its stored shape; first: regions from there on are new. */
-static int load_volume(
-	struct meta *m, struct volume *v, const struct meta_export *e, uint32_t first)
-{
-	int err = set_volume(m, v, e);
-
-	if (!err)
-		err = space_open(&v->space, false);
-	if (!err && first < v->space.nregions)
-		err = add_regions(m, v, first, e);
-	if (!err)
-		err = quota_open(v, e->quotas, e->nquotas);
-	if (!err)
-		err = lease_open(v);
-	if (!err)
-		err = lock_open(v);
-	if (!err)
-		err = reaper_open(v);
-	holders_commit(&v->holders);
-	return err;
-}
-
 /* Loads the export's stored record, and checks that it can become what is configured. -ENOENT: it
  * is new, and *id is its. */
 static int find_checked(struct meta *m, struct volume *v, uint16_t *id, const struct meta_export *e,
@@ -273,7 +143,7 @@ static int find_checked(struct meta *m, struct volume *v, uint16_t *id, const st
 		snprintf(why->text, why->len, "export %s: impossible name or regions", e->name);
 		return -EINVAL;
 	}
-	err = find_volume(m, e->name, v, id);
+	err = volumes_find(m, e->name, v, id);
 	if (!err)
 		err = check_shape(e, v, why);
 	if (!err)
@@ -291,25 +161,24 @@ static int open_volume(
 	int err = find_checked(m, v, &id, e, why);
 
 	if (err == -ENOENT)
-		return make_volume(m, v, id, e);
+		return volumes_make(m, v, id, e);
 	if (err)
 		return err;
 	stored = v->space.nregions;
 	v->space.npages = e->npages;
 	v->space.nregions = e->nregions;
-	return load_volume(m, v, e, stored);
+	return volumes_load(m, v, e, stored);
 }
 
 /* ---- smaller --------------------------------------------------------------------------------- */
 
-static void close_volume(struct volume *v)
+static int add_volumes(struct meta *m, unsigned n)
 {
-	space_close(&v->space);
-	quota_close(v);
-	holders_fini(&v->holders);
-	protect_delete(v->protect);
-	free(v->bases);
-	*v = (struct volume){0};
+	int err = 0;
+
+	while (!err && m->nvolumes < n)
+		err = volumes_add(m);
+	return err;
 }
 
 /* Opens the export with all its stored regions; -ENOENT: these are not more than it is to have. */
@@ -325,13 +194,13 @@ static int open_to_shrink(
 		*v = (struct volume){0};
 		return err;
 	}
-	err = load_volume(m, v, e, v->space.nregions);
+	err = volumes_load(m, v, e, v->space.nregions);
 	return err ? err : meta_count_ended(m, &m->now.nending);
 }
 
 static int shrink_one(struct meta *m, const struct meta_export *e, const struct reason *why)
 {
-	struct volume *v = &m->volumes[0];
+	struct volume *v = m->volumes[0];
 	int err = store_begin(m->store);
 
 	if (err)
@@ -345,7 +214,7 @@ static int shrink_one(struct meta *m, const struct meta_export *e, const struct 
 	if (!err)
 		err = meta_shrink(m, v, e->nregions, why->text, why->len);
 	if (!err)
-		close_volume(v);
+		volumes_close(v);
 	return err;
 }
 
@@ -377,8 +246,7 @@ static int shrink_all(struct meta *m, const struct meta_config *config, const st
 	m->nvolumes = 1;
 	for (unsigned i = 0; !err && i < config->nexports; i++)
 		err = shrink_one(m, &config->exports[i], why);
-	if (!err)
-		m->nvolumes = config->nexports;
+	m->nvolumes = config->nexports;
 	return err;
 }
 
@@ -386,8 +254,10 @@ static int shrink_all(struct meta *m, const struct meta_config *config, const st
 
 static void close_volumes(struct meta *m)
 {
-	for (unsigned i = 0; i < m->nvolumes; i++)
-		close_volume(&m->volumes[i]);
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		volumes_close(m->volumes[i]);
+		free(m->volumes[i]);
+	}
 	free(m->volumes);
 }
 
@@ -400,7 +270,7 @@ static int meta_open_load(
 		return err;
 	err = m->is_new ? make_super(m) : load_super(m, why);
 	for (unsigned i = 0; !err && i < config->nexports; i++)
-		err = open_volume(m, &m->volumes[i], &config->exports[i], why);
+		err = open_volume(m, m->volumes[i], &config->exports[i], why);
 	if (!err)
 		err = meta_count_ended(m, &m->now.nending);
 	if (!err)
@@ -410,14 +280,6 @@ static int meta_open_load(
 		return store_commit(m->store);
 	store_abort(m->store);
 	return err;
-}
-
-static void set_reserve(struct meta *m)
-{
-	struct store_usage usage;
-
-	store_usage(m->store, &usage);
-	m->reserve = max_u64(RESERVE_MIN, min_u64(usage.npages / RESERVE_SHARE, RESERVE_MAX));
 }
 
 static void default_reason(const struct reason *why, const struct meta_config *config, int err)
@@ -442,17 +304,16 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 		return -ENOMEM;
 	}
 	lock_waits_init(&m->lock_waits);
-	m->nvolumes = config->nexports;
-	m->volumes = calloc(m->nvolumes, sizeof(*m->volumes));
-	err = m->volumes ? store_open(path, config->store_bytes, &m->store, &m->is_new, text, len)
-			 : -ENOMEM;
+	err = add_volumes(m, config->nexports);
+	if (!err)
+		err = store_open(path, config->store_bytes, &m->store, &m->is_new, text, len);
 	if (err)
 		goto err_volumes;
 	err = scrub_new(&m->scrub);
 	if (err)
 		goto err_store;
 	CRASH_POINT("store.tables");
-	set_reserve(m);
+	share_set_reserve(m);
 	if (!m->is_new)
 		err = shrink_all(m, config, &why);
 	if (!err)
@@ -469,8 +330,7 @@ err_scrub:
 err_store:
 	store_close(m->store);
 err_volumes:
-	if (m->volumes)
-		close_volumes(m);
+	close_volumes(m);
 	free(m);
 	default_reason(&why, config, err);
 	return err;
@@ -480,10 +340,14 @@ err_volumes:
 
 static int inspect_volume(struct meta *m, struct store_key key, const struct store_val *val)
 {
-	struct volume *v = &m->volumes[m->nvolumes];
 	struct meta_export shape;
-	int err = decode_volume(m, key, val, v);
+	struct volume *v;
+	int err = volumes_add(m);
 
+	if (err)
+		return err;
+	v = m->volumes[m->nvolumes - 1];
+	err = volumes_decode(m, key, val, v);
 	if (err)
 		return err;
 	shape = (struct meta_export){.name = v->name,
@@ -496,33 +360,15 @@ static int inspect_volume(struct meta *m, struct store_key key, const struct sto
 	v->space.export_id = v->id;
 	memcpy(&v->generation, m->store_id, sizeof(v->generation));
 	v->bases = calloc(v->space.nregions, sizeof(*v->bases));
-	m->nvolumes++;
 	return v->bases ? 0 : -ENOMEM;
-}
-
-static int count_volumes(struct meta *m, size_t *n)
-{
-	struct store_key key;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, NULL);
-
-	for (*n = 0; !err; ++*n)
-		err = store_next(m->store, STORE_META, &key, NULL);
-	return err == -ENOENT ? 0 : err;
 }
 
 static int inspect_volumes(struct meta *m)
 {
 	struct store_key key;
 	struct store_val val;
-	size_t n;
-	int err = count_volumes(m, &n);
+	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
 
-	if (err)
-		return err;
-	m->volumes = calloc(n + 1, sizeof(*m->volumes));
-	if (!m->volumes)
-		return -ENOMEM;
-	err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
 	while (!err) {
 		err = inspect_volume(m, key, &val);
 		if (!err)
@@ -609,7 +455,7 @@ static int look_at_stored(
 /* Makes it the only open volume, since sessions are sought by the open ones. */
 static void look_at_export(struct meta *m, const struct meta_export *e, struct meta_look *out)
 {
-	struct volume *v = &m->volumes[0];
+	struct volume *v = m->volumes[0];
 	int err = store_begin_read(m->store);
 
 	*out = (struct meta_look){0};
@@ -621,7 +467,7 @@ static void look_at_export(struct meta *m, const struct meta_export *e, struct m
 	}
 	if (!err && v->space.nregions > e->nregions)
 		err = meta_shrink_look(m, v, e->nregions, out->why, sizeof(out->why));
-	close_volume(v);
+	volumes_close(v);
 	out->err = err == -ENOENT && !out->stored ? 0 : err;
 	if (out->err && !out->why[0])
 		snprintf(out->why, sizeof(out->why), "export '%s': the store says: %s", e->name,
@@ -636,9 +482,9 @@ int meta_look(const struct meta_config *config, struct meta_look *looks,
 
 	if (err)
 		return err;
-	m->volumes = calloc(1, sizeof(*m->volumes));
-	m->nvolumes = m->volumes ? 1 : 0;
-	err = m->volumes ? store_begin_read(m->store) : -ENOMEM;
+	err = volumes_add(m);
+	if (!err)
+		err = store_begin_read(m->store);
 	if (!err) {
 		err = load_super(m, &(struct reason){text, len});
 		store_abort(m->store);
@@ -657,7 +503,7 @@ void meta_close(struct meta *m)
 	if (!m)
 		return;
 	for (unsigned i = 0; !m->inspected && i < m->nvolumes; i++)
-		protect_end(m->volumes[i].protect);
+		protect_end(m->volumes[i]->protect);
 	scrub_delete(m->scrub);
 	store_close(m->store);
 	lock_waits_fini(&m->lock_waits);

@@ -45,7 +45,7 @@ bool meta_has_reclaim(const struct meta *m)
 	if (scrubs && (m->ndone || scrub_has_finished(m->scrub)))
 		return true;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		const struct volume *v = &m->volumes[i];
+		const struct volume *v = m->volumes[i];
 
 		if ((v->now.reap_files && retry_is_due(&v->reap_retry)) || (room && may_scrub(v)))
 			return true;
@@ -55,10 +55,10 @@ bool meta_has_reclaim(const struct meta *m)
 
 static int take_job(struct meta *m, const struct scrub_job *job, uint64_t *freed)
 {
-	struct space *sp = &m->volumes[job->export_index].space;
+	struct space *sp = &m->volumes[job->export_index]->space;
 
-	volume_charge(&m->volumes[job->export_index]);
-	if (job->refused || volume_is_lost(&m->volumes[job->export_index]))
+	volume_charge(m->volumes[job->export_index]);
+	if (job->refused || volume_is_lost(m->volumes[job->export_index]))
 		return space_still_dirty(sp, job->run);
 	*freed += job->run.npages;
 	return space_scrubbed(sp, job->run);
@@ -82,7 +82,7 @@ static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
 static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 {
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		struct volume *v = &m->volumes[i];
+		struct volume *v = m->volumes[i];
 		uint64_t finished = 0;
 		bool left = false;
 		bool due = v->now.reap_files && retry_is_due(&v->reap_retry);
@@ -103,7 +103,7 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 
 static void choose_dirty(struct meta *m, unsigned index, unsigned room)
 {
-	struct volume *v = &m->volumes[index];
+	struct volume *v = m->volumes[index];
 	struct page_run run;
 
 	if (!may_scrub(v))
@@ -186,6 +186,6 @@ int meta_scrub_fd(const struct meta *m)
 
 void meta_allow_reuse(struct meta *m, unsigned export_index)
 {
-	m->volumes[export_index].space.reuse = true;
+	m->volumes[export_index]->space.reuse = true;
 	scrub_kick(m->scrub);
 }

@@ -23,7 +23,7 @@ enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16, DRAIN_LOCKS = 4 };
 static int index_of(const struct meta *m, uint16_t export_id)
 {
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		if (m->volumes[i].id == export_id)
+		if (m->volumes[i]->id == export_id)
 			return (int)i;
 	}
 	return -ENOENT;
@@ -34,7 +34,7 @@ static void charge_export(struct meta *m, uint16_t export_id)
 	int index = index_of(m, export_id);
 
 	if (index >= 0)
-		volume_charge(&m->volumes[index]);
+		volume_charge(m->volumes[index]);
 }
 
 /* The next session at or after *id that belongs to one of our exports, with its index set. */
@@ -61,7 +61,7 @@ static int next_session(struct meta *m, uint64_t *id, struct session_record *rec
 
 int meta_session_new(struct meta *m, struct meta_session *session)
 {
-	struct volume *v = &m->volumes[session->export_index];
+	struct volume *v = m->volumes[session->export_index];
 	struct session_record rec = {.session = *session};
 	int err = share_room(v, ROOM_PAGES, false);
 
@@ -145,7 +145,7 @@ static int end_session(struct meta *m, unsigned export_index, uint64_t session, 
 	err = session_codec_get(m, key, &val, &rec);
 	if (err || (rec.state & SESSION_ENDED) || index_of(m, rec.export_id) != (int)export_index)
 		return err;
-	volume_charge(&m->volumes[export_index]);
+	volume_charge(m->volumes[export_index]);
 	rec.state |= state;
 	m->now.nending++;
 	lock_waits_drop_session(&m->lock_waits, session);
@@ -307,8 +307,8 @@ int meta_drain_session(struct meta *m, bool *more)
 		if (err)
 			return err;
 	} while (!(rec.state & SESSION_ENDED));
-	volume_charge(&m->volumes[rec.session.export_index]);
-	err = drain(m, &m->volumes[rec.session.export_index], &rec, &done);
+	volume_charge(m->volumes[rec.session.export_index]);
+	err = drain(m, m->volumes[rec.session.export_index], &rec, &done);
 	if (!err && done) {
 		err = store_del(m->store, STORE_SESSION, STORE_KEY(rec.session.id));
 		m->now.nending--;

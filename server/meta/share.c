@@ -12,6 +12,10 @@
  * transactions gave up. */
 enum { SLACK_SHARE = 32 };
 
+/* An eighth of the store's pages, within these bounds. The upper one is for leases
+ * (namespace/lease.c): several clients may each keep as many as the default lets them. */
+enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
+
 uint64_t share_used(const struct volume *v)
 {
 	return (uint64_t)max_i64(v->now.store_pages, 0);
@@ -61,7 +65,7 @@ uint64_t share_reserves(const struct meta *m)
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		n += reserve_left(m, &m->volumes[i]);
+		n += reserve_left(m, m->volumes[i]);
 	return n;
 }
 
@@ -96,7 +100,7 @@ struct owners {
 static int64_t *counter_of(const struct owners *o, uint64_t export_id)
 {
 	for (unsigned i = 0; i < o->m->nvolumes; i++)
-		if (o->m->volumes[i].id == export_id)
+		if (o->m->volumes[i]->id == export_id)
 			return &o->counts[i];
 	return NULL;
 }
@@ -220,22 +224,35 @@ static void set_share(
 	share_fit(v);
 }
 
-int share_open(struct meta *m, const struct meta_config *config)
+void share_set_reserve(struct meta *m)
 {
-	autofree int64_t *counts = calloc(m->nvolumes, sizeof(*counts));
+	struct store_usage usage;
+
+	store_usage(m->store, &usage);
+	m->reserve = max_u64(RESERVE_MIN, min_u64(usage.npages / RESERVE_SHARE, RESERVE_MAX));
+}
+
+void share_set(struct meta *m, const struct meta_config *config)
+{
 	struct store_usage usage;
 	struct whole store;
-	int err = counts ? share_count(m, counts) : -ENOMEM;
 
-	if (err)
-		return err;
 	store_usage(m->store, &usage);
 	store = (struct whole){usage.npages, usage.used_pages};
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		store.nobodys -= min_u64(store.nobodys, (uint64_t)counts[i]);
-	for (unsigned i = 0; i < m->nvolumes; i++) {
-		m->volumes[i].now.store_pages = counts[i];
-		set_share(m, &m->volumes[i], config->exports[i].metadata_bytes, &store);
-	}
-	return 0;
+		store.nobodys -= min_u64(store.nobodys, share_used(m->volumes[i]));
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		set_share(m, m->volumes[i], config->exports[i].metadata_bytes, &store);
+}
+
+int share_open(struct meta *m, const struct meta_config *config)
+{
+	autofree int64_t *counts = calloc(m->nvolumes, sizeof(*counts));
+	int err = counts ? share_count(m, counts) : -ENOMEM;
+
+	for (unsigned i = 0; !err && i < m->nvolumes; i++)
+		m->volumes[i]->now.store_pages = counts[i];
+	if (!err)
+		share_set(m, config);
+	return err;
 }

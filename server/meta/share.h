@@ -25,6 +25,10 @@
 
 /* Counts what each export has, and sets its share; within the transaction that has loaded them. */
 int share_open(struct meta *m, const struct meta_config *config);
+/* Sets the shares again, with the counts as they are; config: of the volumes that m has. */
+void share_set(struct meta *m, const struct meta_config *config);
+/* Sets m->reserve by the store's size. */
+void share_set_reserve(struct meta *m);
 /* An export that has more than its share, by an earlier configuration or a snapshot, can make
  * nothing new, but give back: raises `most`, and logs it. */
 void share_fit(struct volume *v);

@@ -87,7 +87,7 @@ static bool needs_memory(const struct rpc_request *req)
 int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
 	struct rpc_reply *rep, struct wire_out *tail)
 {
-	struct ns_call call = {m, &m->volumes[ctx->export_index], ctx, req, rep, tail};
+	struct ns_call call = {m, m->volumes[ctx->export_index], ctx, req, rep, tail};
 	struct rpc_request squashed;
 	int err;
 

@@ -71,7 +71,7 @@ static int walk(struct meta *m, struct volume *v, struct rpc_str path, struct st
 int path_search_find(
 	struct meta *m, unsigned export_index, const struct rpc_str *path, struct attr *attr)
 {
-	struct volume *v = &m->volumes[export_index];
+	struct volume *v = m->volumes[export_index];
 	struct stored_inode inode;
 	int err = store_begin_read(m->store);
 
@@ -149,7 +149,7 @@ static int path_search_look(struct volume *v, struct path_search *p)
 
 int path_search_step(struct meta *m, struct path_search *p)
 {
-	struct volume *v = &m->volumes[p->export_index];
+	struct volume *v = m->volumes[p->export_index];
 	int err;
 
 	if (p->ino == ROOT_INO) {

@@ -116,7 +116,7 @@ int64_t page_reuse_tick(struct server *s, int64_t now)
 	int64_t next = -1;
 
 	for (unsigned i = 0; i < s->exports->n; i++) {
-		struct export *export = &s->exports->v[i];
+		struct export *export = s->exports->v[i];
 		int64_t at = export->reuse_allowed ? -1 : page_reuse_look(s, export, now);
 
 		if (at >= 0)

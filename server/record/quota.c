@@ -499,6 +499,29 @@ void quota_close(struct volume *v)
 	v->quotas = NULL;
 }
 
+int quota_prepare(
+	const struct volume *v, const struct quota_limit *limits, unsigned n, struct quotas **out)
+{
+	*out = NULL;
+	if (quota_on(v) != (n > 0))
+		return -EOPNOTSUPP;
+	if (!n)
+		return 0;
+	*out = make_limits(limits, n);
+	return *out ? 0 : -ENOMEM;
+}
+
+void quota_replace(struct volume *v, struct quotas *quotas)
+{
+	free(v->quotas);
+	v->quotas = quotas;
+}
+
+void quota_discard(struct quotas *quotas)
+{
+	free(quotas);
+}
+
 /* ---- for people ------------------------------------------------------------------------------ */
 
 static int each_own(

@@ -40,6 +40,15 @@ struct quota_usage {
 int quota_open(struct volume *v, const struct quota_limit *limits, unsigned n);
 void quota_close(struct volume *v);
 
+/* Other limits for a volume that has some. First they are made, so that quota_replace() can't fail;
+ * quota_discard() is for those that come to nothing. -EOPNOTSUPP: the volume has no limits yet, or
+ * is to have none any more. For that its usage must be counted or forgotten: see quota_open(). *out
+ * is NULL if it has none and is to have none. */
+int quota_prepare(
+	const struct volume *v, const struct quota_limit *limits, unsigned n, struct quotas **out);
+void quota_replace(struct volume *v, struct quotas *quotas);
+void quota_discard(struct quotas *quotas);
+
 static inline bool quota_on(const struct volume *v)
 {
 	return v->quotas;

@@ -510,7 +510,7 @@ static void run_controls(struct server *s)
 static void end_overdue(struct server *s)
 {
 	for (unsigned i = 0; i < s->exports->n; i++) {
-		struct export *export = &s->exports->v[i];
+		struct export *export = s->exports->v[i];
 
 		if (!export->crowded)
 			continue;

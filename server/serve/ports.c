@@ -26,14 +26,19 @@ static void format_name(const struct transport_address *address, char name[PORT_
 	snprintf(name, PORT_NAME_BYTES, "%s:%s", transport_kind_name(address->kind), text);
 }
 
+static void deregister(const struct export *export, unsigned port)
+{
+	for (uint32_t i = 0; i < export->nregions; i++)
+		region_deregister(steal_ptr(&export->regions[i].registered[port]));
+}
+
 static void close_port(const struct server *s, struct port *port)
 {
 	listener_delete(port->listener);
-	for (uint32_t i = 0; port->regions && i < s->exports->nregions; i++)
-		region_deregister(port->regions[i]);
+	for (unsigned i = 0; i < s->exports->n; i++)
+		deregister(s->exports->v[i], port->index);
 	evq_delete(port->q);
 	transport_close(port->transport);
-	free(port->regions);
 }
 
 static int open_transport(const struct server_config *server, uint32_t nregions, const char *name,
@@ -60,22 +65,37 @@ static int open_transport(const struct server_config *server, uint32_t nregions,
 static int open_port(struct server *s, const struct transport_address *address)
 {
 	struct port *port = &s->ports[s->nports];
+	uint32_t nfiles;
+	autofree struct region_file **files = exports_files(s->exports, &nfiles);
 	int err;
 
+	if (!files)
+		return -ENOMEM;
 	format_name(address, port->name);
 	port->server = s;
-	port->regions = calloc(s->exports->nregions, sizeof(struct region *));
-	if (!port->regions)
-		return -ENOMEM;
-	s->nports++;
-	err = open_transport(
-		s->config, s->exports->nregions, port->name, address, &port->transport);
+	port->index = s->nports++;
+	err = open_transport(s->config, nfiles, port->name, address, &port->transport);
 	if (!err)
 		err = evq_new(port->transport, &port->q);
-	if (err)
-		return err;
-	return regions_register(
-		port->transport, s->exports->regions, s->exports->nregions, port->regions);
+	return err ? err : regions_register(port->transport, files, nfiles, port->index);
+}
+
+int ports_register(const struct server *s, struct export *export)
+{
+	const struct exports one = {&export, 1, 1};
+	uint32_t nfiles;
+	autofree struct region_file **files = exports_files(&one, &nfiles);
+	int err = files ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; !err && i < s->nports; i++)
+		err = regions_register(s->ports[i].transport, files, nfiles, i);
+	return err;
+}
+
+void ports_deregister(const struct server *s, const struct export *export)
+{
+	for (unsigned i = 0; i < s->nports; i++)
+		deregister(export, i);
 }
 
 /* systemd makes the default socket's directory, where there is systemd. */

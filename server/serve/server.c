@@ -76,6 +76,8 @@ static int watch_all(struct server *s)
 		err = server_watch(s, snapshot_fd(s));
 	if (!err)
 		err = server_watch(s, authenticator_fd(s->authenticator));
+	if (!err)
+		err = server_watch(s, reload_fd(s));
 	for (unsigned i = 0; !err && i < s->nports; i++)
 		err = server_watch(s, evq_fd(s->ports[i].q));
 	if (!err)
@@ -102,7 +104,7 @@ static int open_meta(struct server *s)
 	if (!exports)
 		return -ENOMEM;
 	for (unsigned i = 0; i < s->exports->n; i++)
-		start_describe(s->exports, &s->exports->v[i], &exports[i]);
+		start_describe(s->config, s->exports->v[i], &exports[i]);
 	err = meta_open(&config, &s->meta, why, sizeof(why));
 	if (err) {
 		log_error("%s", why[0] ? why : errno_text(err));
@@ -135,6 +137,7 @@ static void raise_descriptor_limit(void)
 
 static void announce(struct server *s)
 {
+	uint32_t nregions = exports_nregions(s->exports);
 	char names[1024];
 	size_t at = 0;
 
@@ -142,8 +145,7 @@ static void announce(struct server *s)
 		at += (size_t)snprintf(
 			names + at, sizeof(names) - at, "%s%s", i ? ", " : "", s->ports[i].name);
 	log_notice("ready: %u export%s, %u region%s, listening on %s", s->exports->n,
-		s->exports->n == 1 ? "" : "s", s->exports->nregions,
-		s->exports->nregions == 1 ? "" : "s", names);
+		s->exports->n == 1 ? "" : "s", nregions, nregions == 1 ? "" : "s", names);
 	service_ready();
 	control_tell_status(s);
 }
@@ -198,7 +200,7 @@ static int start_meta(struct server *s)
 	if (err)
 		return err;
 	for (unsigned i = 0; i < s->exports->n; i++)
-		s->exports->v[i].reuse_allowed = meta_is_new(s->meta);
+		s->exports->v[i]->reuse_allowed = meta_is_new(s->meta);
 	return sessions_restore(s);
 }
 
@@ -217,7 +219,7 @@ static int open_access(struct server *s)
 {
 	struct access_table *table;
 	char why[512];
-	int err = access_table_new(s->config, &table, why, sizeof(why));
+	int err = access_table_new(s->config, NULL, &table, why, sizeof(why));
 
 	if (!err) {
 		access_report_warn(table, s->config);
@@ -253,6 +255,8 @@ int server_new(const struct server_config *config, struct server **out)
 		err = start_open_sets(s);
 	if (!err)
 		err = stop_new(s);
+	if (!err)
+		err = reload_new(s);
 	if (!err)
 		err = memdir_open(config->memory_dir, &s->dir);
 	if (!err)
@@ -294,6 +298,7 @@ static void server_leave(struct server *s)
 void server_delete(struct server *s)
 {
 	conns_delete(s);
+	reload_delete(s);
 	authenticator_delete(s->authenticator);
 	snapshot_end(s);
 	if (s->nconns) {
@@ -381,13 +386,12 @@ static int work(struct server *s)
 static void read_signals(struct server *s)
 {
 	struct signalfd_siginfo info;
-	char why[512];
 
 	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo == SIGHUP) {
 		log_notice("SIGHUP: reloading");
-		reload_run(s, why, sizeof(why));
+		reload_begin(s);
 		return;
 	}
 	log_notice("SIG%s: stopping", sigabbrev_np((int)info.ssi_signo));
@@ -398,6 +402,7 @@ static void read_signals(struct server *s)
 		stop_begin(s);
 	else
 		s->stopping = true;
+	reload_stop(s);
 }
 
 static int sleep_until_event(struct server *s, int timeout_ms)
@@ -427,6 +432,8 @@ static int sleep_until_event(struct server *s, int timeout_ms)
 			snapshot_event(s);
 		else if (events[i].data.fd == authenticator_fd(s->authenticator))
 			auth_event(s);
+		else if (events[i].data.fd == reload_fd(s))
+			reload_event(s);
 		else
 			peers_event(s, events[i].data.fd);
 	}

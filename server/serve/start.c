@@ -22,12 +22,11 @@ enum { WHY_BYTES = 512 };
 
 /* The path of the first region that did not exist before this start, and its index; NULL: all
  * did. */
-static const char *find_made(
-	const struct exports *exports, const struct export *export, uint32_t *index)
+static const char *find_made(const struct export *export, uint32_t *index)
 {
 	for (*index = 0; *index < export->nregions; ++*index)
 		if (!export->used[*index])
-			return exports->regions[export->first_region + *index].path;
+			return export->regions[*index].path;
 	return NULL;
 }
 
@@ -40,8 +39,11 @@ static uint64_t mapped_pages(const struct export *export)
 	return npages;
 }
 
-void start_describe(const struct exports *exports, const struct export *e, struct meta_export *out)
+void start_describe(
+	const struct server_config *config, const struct export *e, struct meta_export *out)
 {
+	const struct export_config *ec = server_config_find(config, e->name);
+
 	*out = (struct meta_export){
 		.name = e->name,
 		.npages = e->npages,
@@ -51,15 +53,15 @@ void start_describe(const struct exports *exports, const struct export *e, struc
 		.bases = e->bases,
 		.used = e->used,
 		.lost = &e->lost,
-		.max_inodes = e->config->inodes,
-		.metadata_bytes = e->config->share,
-		.quotas = e->config->limits,
-		.nquotas = (unsigned)e->config->quotas.n,
+		.max_inodes = ec->inodes,
+		.metadata_bytes = ec->share,
+		.quotas = ec->limits,
+		.nquotas = (unsigned)ec->quotas.n,
 	};
-	out->missing = find_made(exports, e, &out->missing_region);
+	out->missing = find_made(e, &out->missing_region);
 	out->holed_region = e->holed;
 	if (e->holed < e->nregions)
-		out->holed = exports->regions[e->first_region + e->holed].path;
+		out->holed = e->regions[e->holed].path;
 }
 
 /* ---- snapshot_dir ---------------------------------------------------------------------------- */
@@ -131,10 +133,10 @@ static void tell_missing(const struct server *s, const char *set)
 	char path[SNAPSHOT_DIR_BYTES];
 
 	for (unsigned i = 0; i < s->exports->n; i++) {
-		snprintf(path, sizeof(path), "%s/%s", set, s->exports->v[i].name);
+		snprintf(path, sizeof(path), "%s/%s", set, s->exports->v[i]->name);
 		if (access(path, F_OK) != 0)
 			log_warning("export '%s' begins empty: there is no %s",
-				s->exports->v[i].name, path);
+				s->exports->v[i]->name, path);
 	}
 }
 

@@ -29,9 +29,9 @@ static inline sigset_t signals_to_end(void)
 	return set;
 }
 
-/* Describes an export to the store. */
+/* Describes an export of the configuration to the store. *out borrows of both. */
 void start_describe(
-	const struct exports *exports, const struct export *export, struct meta_export *out);
+	const struct server_config *config, const struct export *export, struct meta_export *out);
 
 /* Opens snapshot_dir, if a setting needs it: sets server.sets. */
 int start_open_sets(struct server *s);

@@ -139,25 +139,26 @@ static bool start_check_directory(struct start_check *c)
 	return !err;
 }
 
-static uint64_t bytes_there(const struct exports *exports, const struct export *e)
+static uint64_t bytes_there(const struct export *e)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < e->nregions; i++)
-		sum += e->used[i] ? exports->regions[e->first_region + i].len : 0;
+		sum += e->used[i] ? e->regions[i].len : 0;
 	for (uint32_t i = 0; i < e->nsurplus; i++)
 		sum += e->surplus[i].len;
 	return sum;
 }
 
-static void tell_export(const struct exports *exports, const struct export *e)
+static void tell_export(const struct start_check *c, const struct export *e)
 {
-	uint64_t have = bytes_there(exports, e), want = e->npages * PAGE_BYTES;
+	uint64_t have = bytes_there(e), want = e->npages * PAGE_BYTES;
+	uint64_t share = server_config_find(c->config, e->name)->share;
 	char from[32], to[32], metadata[32];
 
 	size_format(have, from, sizeof(from));
 	size_format(want, to, sizeof(to));
-	size_format(e->config->share, metadata, sizeof(metadata));
+	size_format(share, metadata, sizeof(metadata));
 	if (!have)
 		printf("export '%s': new, %s", e->name, to);
 	else if (have == want)
@@ -165,7 +166,7 @@ static void tell_export(const struct exports *exports, const struct export *e)
 	else
 		printf("export '%s': %s from %s to %s", e->name, have < want ? "grows" : "shrinks",
 			from, to);
-	if (e->config->share)
+	if (share)
 		printf("; its share of the metadata is %s", metadata);
 	putchar('\n');
 }
@@ -181,7 +182,7 @@ static void check_store(struct start_check *c)
 	int err = exports && looks ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; !err && i < n; i++)
-		start_describe(c->exports, &c->exports->v[i], &exports[i]);
+		start_describe(c->config, c->exports->v[i], &exports[i]);
 	if (!err)
 		err = meta_look(&config, looks, id, why, sizeof(why));
 	if (err == -ENOENT)
@@ -210,8 +211,8 @@ static void check_memlock(struct start_check *c)
 	bool verbs = false;
 	char limit[32];
 
-	for (uint32_t i = 0; i < c->exports->nregions; i++)
-		bytes += c->exports->regions[i].len;
+	for (unsigned i = 0; i < c->exports->n; i++)
+		bytes += c->exports->v[i]->npages * PAGE_BYTES;
 	for (size_t i = 0; i < c->config->listen.n; i++)
 		verbs |= c->config->addresses[i].kind == TRANSPORT_VERBS;
 	if (c->unit || regions_can_lock(bytes, limit, sizeof(limit)))
@@ -231,7 +232,7 @@ static void check_memory(struct start_check *c)
 	if (!c->exports)
 		return;
 	for (unsigned i = 0; i < c->exports->n; i++)
-		tell_export(c->exports, &c->exports->v[i]);
+		tell_export(c, c->exports->v[i]);
 	if (!start_check_is_running(c) && c->dir.content == MEMDIR_KEPT)
 		check_store(c);
 	check_memlock(c);
@@ -243,7 +244,7 @@ static void check_access(struct start_check *c)
 {
 	struct access_table *table;
 	char why[WHY_BYTES];
-	int err = access_table_new(c->config, &table, why, sizeof(why));
+	int err = access_table_new(c->config, NULL, &table, why, sizeof(why));
 
 	note(c, err);
 	if (err) {
@@ -371,7 +372,7 @@ enum server_status start_check(const struct server_config *config)
 	check_snapshots(&c);
 	check_images(&c);
 	note(&c, ports_look(config, &(struct ports_look){
-					    .nregions = c.exports ? c.exports->nregions : 0,
+					    .nregions = c.exports ? exports_nregions(c.exports) : 0,
 					    .restart = start_check_is_running(&c),
 					    .dir = c.unit ? UNIT_SOCKETS : NULL,
 				    }));

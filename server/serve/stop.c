@@ -54,7 +54,7 @@ static void stop_end(struct server *s, int err, const char *why)
 static void take_next(struct server *s)
 {
 	bool first = !s->stop->begun;
-	struct export *export = &s->exports->v[s->stop->begun++];
+	struct export *export = s->exports->v[s->stop->begun++];
 	char dir[SNAPSHOT_DIR_BYTES];
 	int err;
 
@@ -114,7 +114,7 @@ static void stop_give_up(struct server *s)
 
 static void stop_tell(struct server *s)
 {
-	const struct export *export = &s->exports->v[s->stop->begun ? s->stop->begun - 1 : 0];
+	const struct export *export = s->exports->v[s->stop->begun ? s->stop->begun - 1 : 0];
 	struct snapshot_view view;
 	char what[128];
 

@@ -54,8 +54,8 @@ struct port {
 	struct transport *transport;
 	struct evq *q;
 	struct listener *listener;
-	struct region **regions; /* [exports->nregions] as this transport knows them */
-	char name[160];          /* "tcp:127.0.0.1:7470" */
+	unsigned index; /* of region_file.registered */
+	char name[160]; /* "tcp:127.0.0.1:7470" */
 };
 
 /* A channel of the session that has been fenced. */
@@ -117,6 +117,8 @@ struct server {
 	struct recalls *recalls;    /* see recall.h */
 	struct snapshot *snapshot;  /* see snapshot.h */
 	struct snapshot_sets *sets; /* in snapshot_dir; NULL: nothing needs it */
+
+	struct reload *reload; /* see reload.h */
 
 	/* Last snapshots are taken before the end, see stop.h. */
 	struct stop *stop;

@@ -20,7 +20,7 @@ static void close_channels(struct server *s, const struct export *export)
 
 void lost_memory_look(struct server *s, struct export *export)
 {
-	if (region_loss_look(s->exports, export))
+	if (region_loss_look(export))
 		close_channels(s, export);
 	export->lost_told = atomic_load(&export->lost);
 }
@@ -29,7 +29,7 @@ void lost_memory_look(struct server *s, struct export *export)
 static bool any_struck(const struct server *s)
 {
 	for (unsigned i = 0; i < s->exports->n; i++)
-		if (atomic_load(&s->exports->v[i].lost) && !s->exports->v[i].lost_told)
+		if (atomic_load(&s->exports->v[i]->lost) && !s->exports->v[i]->lost_told)
 			return true;
 	return false;
 }
@@ -41,7 +41,7 @@ int64_t lost_memory_tick(struct server *s, int64_t now)
 	if ((idle || now < s->look_ms) && !any_struck(s))
 		return idle ? -1 : s->look_ms;
 	for (unsigned i = 0; i < s->exports->n; i++)
-		lost_memory_look(s, &s->exports->v[i]);
+		lost_memory_look(s, s->exports->v[i]);
 	s->look_ms = now + LOOK_MS;
 	return s->look_ms;
 }

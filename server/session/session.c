@@ -74,7 +74,7 @@ static void client_session_restore_one(const struct meta_session *stored, void *
 	struct client_session *session;
 
 	session =
-		client_session_new(r->server, stored, &r->server->exports->v[stored->export_index]);
+		client_session_new(r->server, stored, r->server->exports->v[stored->export_index]);
 	if (!session) {
 		r->err = -ENOMEM;
 		return;
@@ -353,12 +353,11 @@ unsigned client_session_sharers(const struct client_session *session)
 enum { REGIONS_PER_MESSAGE = 512 };
 
 /* A lost region gets no key: its access is 0. */
-static int make_key(struct conn *c, uint32_t index, unsigned access, struct region_key *key)
+static int make_key(
+	struct conn *c, const struct region_file *file, unsigned access, struct region_key *key)
 {
-	const struct region_file *file = &c->server->exports->regions[index];
-
 	if (!file->lost)
-		return channel_publish(c->channel, c->port->regions[index], access, key);
+		return channel_publish(c->channel, file->registered[c->port->index], access, key);
 	*key = (struct region_key){.len = file->len};
 	return 0;
 }
@@ -377,9 +376,7 @@ static int client_session_publish(struct conn *c, uint32_t end)
 	if (!c->nkeys && channel_peer_pid(c->channel))
 		err = peers_note(c->server, session->stored.id, channel_peer_pid(c->channel));
 	while (!err && c->nkeys < end) {
-		uint32_t i = session->export->first_region + c->nkeys;
-
-		err = make_key(c, i, access, &c->keys[c->nkeys]);
+		err = make_key(c, &session->export->regions[c->nkeys], access, &c->keys[c->nkeys]);
 		if (!err)
 			c->nkeys++;
 	}

@@ -59,7 +59,7 @@ static void begin_table(struct marker *mk, unsigned table)
 int marker_new(struct meta *m, unsigned export_index, uint64_t aside_bytes, int wake_fd,
 	struct marker **out)
 {
-	struct volume *v = &m->volumes[export_index];
+	struct volume *v = m->volumes[export_index];
 	struct marker *mk = calloc(1, sizeof(*mk));
 	int err;
 

@@ -145,7 +145,7 @@ static int check_no_files(struct meta *m, const struct image_why *why)
 	if (err)
 		return image_fail(why, err, "the store failed: %s", errno_text(err));
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		empty = empty && m->volumes[i].space.now.free == m->volumes[i].space.npages;
+		empty = empty && m->volumes[i]->space.now.free == m->volumes[i]->space.npages;
 	return empty ? 0 : image_fail(why, -EEXIST, "%s", restore_into_files);
 }
 
@@ -164,7 +164,7 @@ int restore_check(struct meta *m, unsigned export_index, struct image_reader *im
 	const struct restore_watch *watch, const struct image_why *why)
 {
 	struct restoring r = {
-		.m = m, .v = &m->volumes[export_index], .image = image, .watch = watch, .why = why};
+		.m = m, .v = m->volumes[export_index], .image = image, .watch = watch, .why = why};
 	int err = store_begin_read(m->store);
 
 	if (err)
@@ -564,7 +564,7 @@ int restore_export(struct meta *m, unsigned export_index, struct image_reader *i
 	const struct restore_watch *watch, const struct image_why *why)
 {
 	struct restoring r = {
-		.m = m, .v = &m->volumes[export_index], .image = image, .watch = watch, .why = why};
+		.m = m, .v = m->volumes[export_index], .image = image, .watch = watch, .why = why};
 	int err = restore_all(&r);
 
 	meta_abort(m);

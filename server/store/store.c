@@ -42,13 +42,26 @@ static int accessed(struct store *s, int rc)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+int store_refuse_room(const char *path, int fd, uint64_t bytes, int err, char *why, size_t whylen)
+{
+	struct statvfs vfs = {0};
+	char need[32], have[32];
+
+	fstatvfs(fd, &vfs);
+	size_format(bytes, need, sizeof(need));
+	size_format((uint64_t)vfs.f_bavail * vfs.f_frsize, have, sizeof(have));
+	snprintf(why, whylen,
+		"the store %s: %s: needed %s, free %s; make the exports smaller or the memory "
+		"larger",
+		path, errno_text(err), need, have);
+	return err;
+}
+
 /* Takes all of the file's memory now: in the map of a sparse file a write would end in SIGBUS when
  * the tmpfs is full. The size stays, since LMDB takes a file of size 0 for a new one. */
 static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t whylen)
 {
 	autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	struct statvfs vfs = {0};
-	char need[32], have[32];
 	struct stat st;
 	int err;
 
@@ -61,14 +74,7 @@ static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t wh
 		*bytes = (uint64_t)st.st_size;
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)*bytes) == 0)
 		return 0;
-	err = -errno;
-	fstatvfs(fd, &vfs);
-	size_format(*bytes, need, sizeof(need));
-	size_format((uint64_t)vfs.f_bavail * vfs.f_frsize, have, sizeof(have));
-	snprintf(why, whylen,
-		"the store %s: %s: needed %s, free %s; make the exports smaller or the memory "
-		"larger",
-		path, errno_text(err), need, have);
+	err = store_refuse_room(path, fd, *bytes, -errno, why, whylen);
 	if (st.st_size == 0)
 		unlink(path);
 	return err;

@@ -63,6 +63,26 @@ int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_ne
 int store_open_read(const char *path, struct store **out, char *why, size_t whylen);
 void store_close(struct store *s);
 
+/* ---- growth: more room, while the store is open ---- */
+
+/* A growth that store_grow_prepare() has made ready. */
+struct store_growth {
+	uint64_t bytes; /* 0: nothing */
+	void *locked;
+};
+/* Allocates the file up to `bytes`, and keeps it in memory, while transactions go on; any thread,
+ * one at a time. Nothing is to do if the store has so much. -ENOSPC: the memory is not there; why
+ * names needed and free. -ECANCELED: the caller's task is (task.h). */
+int store_grow_prepare(
+	struct store *s, uint64_t bytes, struct store_growth *growth, char *why, size_t whylen);
+/* Whether there is a view: store_grow() would fail. */
+bool store_is_viewed(const struct store *s);
+/* Outside transactions. -EBUSY: there is a view, and nothing has changed. After any other error the
+ * store can't be used any more, not even to close it. */
+int store_grow(struct store *s, struct store_growth *growth);
+/* Gives back what was prepared. */
+void store_grow_cancel(struct store *s, struct store_growth *growth);
+
 /* ---- transactions ---------------------------------------------------------------------------- */
 
 int store_begin(struct store *s);

@@ -42,6 +42,8 @@ struct store {
 	int64_t *charged; /* see store_charge() */
 };
 
+/* Says in why that a file of that size has no room, and returns err. */
+int store_refuse_room(const char *path, int fd, uint64_t bytes, int err, char *why, size_t whylen);
 /* 0 or -errno for a result of LMDB. */
 int store_errno(int rc);
 /* The pages of one of LMDB's tables, within a transaction. */

@@ -60,7 +60,7 @@ stopped=(write.post)
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
 			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}" \
 			"${stopped[@]}"
-		cat "$BATS_TEST_DIRNAME"/{power,resize}.bats | tr '\n' ' ' |
+		cat "$BATS_TEST_DIRNAME"/{power,resize,exports}.bats | tr '\n' ' ' |
 			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)
 	diff <(echo "$points") <(grep -rhoP 'CRASH_POINT\("\K[^"]+' --include='*.c' \

@@ -212,7 +212,7 @@ static void use(const struct server_config *config)
 	struct access_table *table;
 	char why[640];
 
-	if (access_table_new(config, &table, why, sizeof(why)))
+	if (access_table_new(config, NULL, &table, why, sizeof(why)))
 		return;
 	for (size_t i = 0; i < table->nexports; i++) {
 		for (size_t j = 0; j < table->exports[i].n; j++)

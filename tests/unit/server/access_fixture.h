@@ -84,7 +84,7 @@ static inline int access_build(const char *text, struct access_table **table)
 	int err;
 
 	access_read(text, &config);
-	err = access_table_new(&config, table, access_why, sizeof(access_why));
+	err = access_table_new(&config, NULL, table, access_why, sizeof(access_why));
 	server_config_fini(&config);
 	return err;
 }

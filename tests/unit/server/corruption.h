@@ -114,8 +114,8 @@ static inline void check_stored(void)
 		return;
 	}
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		memcpy(m->volumes[i].bases, fx.bases,
-			m->volumes[i].space.nregions * sizeof(fx.bases[0]));
+		memcpy(m->volumes[i]->bases, fx.bases,
+			m->volumes[i]->space.nregions * sizeof(fx.bases[0]));
 	assert_int_equal(meta_check(m, &report, &nproblems), 0);
 	if (nproblems < LINES)
 		assert_int_equal(nproblems, nlines);

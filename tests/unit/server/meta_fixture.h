@@ -90,7 +90,7 @@ static inline void fx_check_shares(void)
 	assert_int_equal(share_count(fx.m, counts), 0);
 	store_abort(fx.m->store);
 	for (unsigned i = 0; i < fx.m->nvolumes; i++)
-		difference += counts[i] - fx.m->volumes[i].now.store_pages;
+		difference += counts[i] - fx.m->volumes[i]->now.store_pages;
 	assert_int_equal(difference, 0);
 }
 
@@ -102,7 +102,7 @@ static inline void fx_check(void)
 	assert_int_equal(meta_check(fx.m, &report, &nproblems), 0);
 	assert_int_equal(nproblems, 0);
 	for (unsigned i = 0; i < fx.m->nvolumes; i++)
-		fx_check_in_file(&fx.m->volumes[i]);
+		fx_check_in_file(fx.m->volumes[i]);
 	fx_check_shares();
 }
 
@@ -216,7 +216,7 @@ static inline void fx_end_session(void)
 
 static inline struct volume *fx_volume(void)
 {
-	return &fx.m->volumes[0];
+	return fx.m->volumes[0];
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

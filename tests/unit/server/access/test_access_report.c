@@ -17,7 +17,7 @@ static const char *warnings_of(const struct server_config *config)
 {
 	struct access_table *table;
 
-	if (access_table_new(config, &table, access_why, sizeof(access_why)))
+	if (access_table_new(config, NULL, &table, access_why, sizeof(access_why)))
 		fail_msg("%s", access_why);
 	warnings[0] = '\0';
 	log_set_watcher(collect);

@@ -82,7 +82,7 @@ static void new__names_the_option_of_the_command_line(void **state)
 		&config, access_path("nowhere.key"), access_why, sizeof(access_why));
 	assert_int_equal(server_config_finish(&config, access_why, sizeof(access_why)), 0);
 	assert_int_equal(
-		access_table_new(&config, &table, access_why, sizeof(access_why)), -ENOENT);
+		access_table_new(&config, NULL, &table, access_why, sizeof(access_why)), -ENOENT);
 	assert_int_equal(strncmp(access_why, "--key: ", 7), 0);
 	server_config_fini(&config);
 }
@@ -109,6 +109,72 @@ static void new__one_id_has_one_secret(void **state)
 	assert_non_null(strstr(access_why, "one.key"));
 	assert_non_null(strstr(access_why, "other.key"));
 	assert_non_null(strstr(access_why, "with other bytes"));
+}
+
+/* The table of text, in which these exports of the one before keep their clients. */
+static struct access_table *table_after(
+	const struct access_table *before, const char *text, const char *const *names, size_t n)
+{
+	const struct access_kept kept = {before, names, n};
+	struct server_config config;
+	struct access_table *table;
+
+	access_read(text, &config);
+	if (access_table_new(&config, &kept, &table, access_why, sizeof(access_why)))
+		fail_msg("%s", access_why);
+	server_config_fini(&config);
+	return table;
+}
+
+static void new__keeps_clients_and_reads_their_keys_again(void **state)
+{
+	static const char *const names[] = {"kept", "unknown"};
+	struct access_table *before, *table;
+	const struct access_export *export;
+
+	access_add_key("kept.key", "kept-1", 7);
+	access_add_key("new.key", "new-1", 8);
+	before = access_table_of("exports = (" EXPORT("kept",
+		"{ name = \"a\"; keys = \"@/kept.key\"; hosts = \"10.0.0.7\"; sessions = 3 },"
+		"{ name = \"b\"; insecure = true; access = \"read-only\" }") "," EXPORT("other",
+		CLIENT("b", "kept.key")) ")");
+	assert_int_equal(unlink(access_path("kept.key")), 0);
+	access_add_key("kept.key", "kept-2", 9);
+	table = table_after(before, ONE(CLIENT("web", "new.key")), names, 2);
+	access_table_put(before);
+	assert_int_equal(table->nexports, 2);
+	assert_null(access_table_export(table, "other", 5));
+	export = access_table_export(table, "kept", 4);
+	assert_int_equal(export->n, 2);
+	assert_string_equal(export->clients[0].name, "a");
+	assert_int_equal(export->clients[0].sessions, 3);
+	assert_int_equal(export->clients[0].nhosts, 1);
+	assert_true(access_table_has(&export->clients[0], "kept-2"));
+	assert_false(access_table_has(&export->clients[0], "kept-1"));
+	assert_int_equal(export->clients[1].level, ACCESS_READ_ONLY);
+	assert_null(export->clients[1].file);
+	assert_non_null(access_table_key(table, "kept-2", 6));
+	access_table_put(table);
+}
+
+/* Nobody gets in by it, and all other changes come in force. */
+static void new__keeps_a_client_whose_file_is_gone_without_keys(void **state)
+{
+	static const char *const names[] = {"kept"};
+	struct access_table *before, *table;
+	const struct access_client *client;
+
+	access_add_key("gone.key", "gone-1", 7);
+	access_add_key("fresh.key", "fresh-1", 8);
+	before = access_table_of("exports = (" EXPORT("kept", CLIENT("a", "gone.key")) ")");
+	assert_int_equal(unlink(access_path("gone.key")), 0);
+	table = table_after(before, ONE(CLIENT("web", "fresh.key")), names, 1);
+	access_table_put(before);
+	client = access_table_export(table, "kept", 4)->clients;
+	assert_non_null(client->file);
+	assert_false(access_table_has(client, "gone-1"));
+	assert_null(access_table_key(table, "gone-1", 6));
+	access_table_put(table);
 }
 
 /* ---- searching ------------------------------------------------------------------------------- */
@@ -174,6 +240,8 @@ int main(void)
 		cmocka_unit_test(new__refuses_and_says_where),
 		cmocka_unit_test(new__names_the_option_of_the_command_line),
 		cmocka_unit_test(new__one_id_has_one_secret),
+		cmocka_unit_test(new__keeps_clients_and_reads_their_keys_again),
+		cmocka_unit_test(new__keeps_a_client_whose_file_is_gone_without_keys),
 		cmocka_unit_test(key__is_found_by_its_whole_id),
 		cmocka_unit_test(export__is_found_by_its_whole_name),
 		cmocka_unit_test(put__last_reference_frees),

@@ -19,22 +19,22 @@ static struct fixture {
 	char dir[64];
 	struct export export;
 	struct region_file files[NREGIONS];
-	struct exports exports;
 } fx;
 
 static int set_up(void **state)
 {
+	struct region_file *const files[NREGIONS] = {&fx.files[0], &fx.files[1]};
 	const struct numa_place none = {.node = -1};
 
-	fx = (struct fixture){.export = {.name = "data", .nregions = NREGIONS}};
+	fx = (struct fixture){
+		.export = {.name = "data", .nregions = NREGIONS, .regions = fx.files}};
 	memory_dir(fx.dir, sizeof(fx.dir));
 	for (unsigned i = 0; i < NREGIONS; i++) {
 		fx.files[i] = (struct region_file){
 			.len = LEN, .fd = -1, .rofd = -1, .export_lost = &fx.export.lost};
 		snprintf(fx.files[i].path, sizeof(fx.files[i].path), "%s/data.%04u", fx.dir, i);
 	}
-	fx.exports = (struct exports){&fx.export, 1, fx.files, NREGIONS};
-	assert_int_equal(regions_prepare(fx.files, NREGIONS, HUGE_PAGES_NEVER, &none), 0);
+	assert_int_equal(regions_prepare(files, NREGIONS, HUGE_PAGES_NEVER, &none), 0);
 	return 0;
 }
 
@@ -50,25 +50,25 @@ static int tear_down(void **state)
 
 static void expect_lost(unsigned n)
 {
-	assert_int_equal(region_loss_count(&fx.exports, &fx.export), n);
+	assert_int_equal(region_loss_count(&fx.export), n);
 	assert_int_equal(fx.export.lost, n > 0);
 }
 
 static void look__finds_whole_files_whole(void **state)
 {
-	assert_false(region_loss_look(&fx.exports, &fx.export));
+	assert_false(region_loss_look(&fx.export));
 	expect_lost(0);
 }
 
 static void look__finds_a_cut_file_once(void **state)
 {
 	assert_int_equal(ftruncate(fx.files[1].fd, LEN - 1), 0);
-	assert_true(region_loss_look(&fx.exports, &fx.export));
+	assert_true(region_loss_look(&fx.export));
 	expect_lost(1);
 	assert_true(fx.files[1].lost);
-	assert_false(region_loss_look(&fx.exports, &fx.export));
+	assert_false(region_loss_look(&fx.export));
 	assert_int_equal(ftruncate(fx.files[0].fd, 0), 0);
-	assert_true(region_loss_look(&fx.exports, &fx.export));
+	assert_true(region_loss_look(&fx.export));
 	expect_lost(2);
 }
 
@@ -77,7 +77,7 @@ static void look__finds_a_hole(void **state)
 	assert_int_equal(fallocate(fx.files[0].fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				 3 * PAGE_BYTES, PAGE_BYTES),
 		0);
-	assert_true(region_loss_look(&fx.exports, &fx.export));
+	assert_true(region_loss_look(&fx.export));
 	expect_lost(1);
 	assert_true(fx.files[0].lost);
 }
@@ -86,7 +86,7 @@ static void look__finds_a_file_that_was_cut_and_made_longer(void **state)
 {
 	assert_int_equal(ftruncate(fx.files[0].fd, 0), 0);
 	assert_int_equal(ftruncate(fx.files[0].fd, 2 * LEN), 0);
-	assert_true(region_loss_look(&fx.exports, &fx.export));
+	assert_true(region_loss_look(&fx.export));
 	expect_lost(1);
 }
 
@@ -98,7 +98,7 @@ static void look__believes_an_access_that_failed(void **state)
 	memset(fx.files[1].addr, 1, LEN);
 	assert_true(fx.export.lost);
 	assert_int_equal(fallocate(fx.files[1].fd, 0, 0, LEN), 0);
-	assert_true(region_loss_look(&fx.exports, &fx.export));
+	assert_true(region_loss_look(&fx.export));
 	expect_lost(1);
 	assert_true(fx.files[1].lost);
 }
@@ -108,7 +108,7 @@ static void look__cuts_a_longer_file_back(void **state)
 	struct stat st;
 
 	assert_int_equal(fallocate(fx.files[0].fd, 0, 0, 4 * LEN), 0);
-	assert_false(region_loss_look(&fx.exports, &fx.export));
+	assert_false(region_loss_look(&fx.export));
 	assert_int_equal(fstat(fx.files[0].fd, &st), 0);
 	assert_int_equal(st.st_size, LEN);
 	expect_lost(0);

@@ -61,12 +61,12 @@ static int set_up(void **state)
 
 static uint64_t used(unsigned i)
 {
-	return share_used(&fx.m->volumes[i]);
+	return share_used(fx.m->volumes[i]);
 }
 
 static uint64_t growth(unsigned i)
 {
-	return fx.m->volumes[i].share.growth;
+	return fx.m->volumes[i]->share.growth;
 }
 
 static uint64_t left(unsigned i)
@@ -204,7 +204,7 @@ static void locks__leave_the_other_export_its_share(void **state)
 static void leases__leave_the_other_export_its_share(void **state)
 {
 	uint64_t before = free_inodes(T), session, n = fill_with_files(), last = 0;
-	const struct volume *u = &fx.m->volumes[U];
+	const struct volume *u = fx.m->volumes[U];
 	int status = 0;
 
 	while (!status) {
@@ -226,7 +226,7 @@ static int store_replies(uint64_t session)
 	int err;
 
 	assert_int_equal(meta_begin(fx.m), 0);
-	volume_charge(&fx.m->volumes[U]);
+	volume_charge(fx.m->volumes[U]);
 	err = meta_room(fx.m, REPLIES, false);
 	for (unsigned slot = 0; !err && slot < REPLIES; slot++)
 		err = meta_reply_store(fx.m, session, slot, 1, reply, sizeof(reply));
@@ -242,7 +242,7 @@ static void sessions__leave_the_other_export_its_share(void **state)
 	while (!(err = begin_session(U, &session)))
 		assert_int_equal(store_replies(session), 0);
 	assert_int_equal(err, -ENOSPC);
-	assert_true(used(U) <= fx.m->volumes[U].share.most + MARGIN);
+	assert_true(used(U) <= fx.m->volumes[U]->share.most + MARGIN);
 	as(U);
 	assert_int_equal(fx_make(RPC_MKDIR, ROOT_INO, "dir", 0755), -ENOSPC);
 	expect_that_t_has_its_share(before);
@@ -319,7 +319,7 @@ static void smaller_share__refuses_growth_only(void **state)
 		assert_int_equal(fx_make(RPC_MKNOD, ROOT_INO, name, S_IFREG | 0644), 0);
 	}
 	open_both(1);
-	assert_true(used(U) > fx.m->volumes[U].share.pages);
+	assert_true(used(U) > fx.m->volumes[U]->share.pages);
 	as(U);
 	assert_int_equal(fx_make(RPC_MKNOD, ROOT_INO, "more", S_IFREG | 0644), -ENOSPC);
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file.000001"), 0);
@@ -381,7 +381,7 @@ static void abort__takes_the_count_back(void **state)
 /* Each granted page may become an extent. */
 static void grants__keep_room_for_their_commit(void **state)
 {
-	struct volume *u = &fx.m->volumes[U];
+	struct volume *u = fx.m->volumes[U];
 	uint64_t with, without;
 
 	fx_grant_run(FX_REGION_PAGES);

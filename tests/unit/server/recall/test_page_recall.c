@@ -21,7 +21,7 @@ static struct {
 	struct server server;
 	struct export exports[2];
 	struct meta meta;
-	struct volume volumes[2];
+	struct volume volumes[2], *listed[2];
 	struct space_grantee granted[SESSIONS]; /* of the first export */
 	struct client_session *sessions[SESSIONS];
 	struct conn conns[SESSIONS];
@@ -37,7 +37,9 @@ static int set_up(void **state)
 	fx.server.lease_ms = LEASE_MS;
 	fx.server.events = &control_events;
 	fx.server.meta = &fx.meta;
-	fx.meta.volumes = fx.volumes;
+	fx.listed[0] = &fx.volumes[0];
+	fx.listed[1] = &fx.volumes[1];
+	fx.meta.volumes = fx.listed;
 	fx.volumes[0].space.grantees = fx.granted;
 	fx.volumes[0].space.ngrantees = SESSIONS;
 	fx.exports[1].index = 1;

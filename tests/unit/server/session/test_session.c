@@ -16,6 +16,7 @@ enum { LEASE_MS = 10000 };
 
 static struct server server;
 static struct export export;
+static struct export *listed[1];
 static struct exports exports;
 
 static int set_up(void **state)
@@ -28,7 +29,8 @@ static int set_up(void **state)
 	set_up_sessions(state);
 	meta_allow_reuse(fx.m, 0);
 	export = (struct export){.name = "default", .reuse_allowed = true};
-	exports = (struct exports){.v = &export, .n = 1};
+	listed[0] = &export;
+	exports = (struct exports){.v = listed, .n = 1};
 	server = (struct server){.meta = fx.m,
 		.exports = &exports,
 		.lease_ms = LEASE_MS,
@@ -264,7 +266,7 @@ static struct region memory[REGIONS];
 static struct region *regions[REGIONS];
 static struct region_file files[REGIONS];
 static struct region_key keys[REGIONS];
-static struct port port = {.regions = regions};
+static struct port port;
 
 /* Asks for the regions that the client does not know yet. */
 static void ask_for_regions(struct client_session *session)
@@ -288,11 +290,12 @@ static void regions__wait_for_a_device_that_takes_no_more_keys(void **state)
 	assert_int_equal(posix_fallocate(fd, 0, PAGE_BYTES), 0);
 	channel.server = true;
 	export.nregions = REGIONS;
-	exports.regions = files;
+	export.regions = files;
 	for (unsigned i = 0; i < REGIONS; i++) {
 		memory[i] = (struct region){.transport = &transport, .len = PAGE_BYTES};
 		regions[i] = &memory[i];
-		files[i] = (struct region_file){.fd = fd, .len = PAGE_BYTES};
+		files[i] = (struct region_file){
+			.fd = fd, .len = PAGE_BYTES, .registered = &regions[i]};
 	}
 	conn.nkeys = 0;
 	nbinds = 2;

@@ -1,0 +1,167 @@
+/* volumes.c - see volumes.h. */
+#include "server/meta/volumes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/conf/conf.h"
+#include "common/rpc/wire.h"
+#include "server/record/inode.h"
+#include "server/record/lease.h"
+#include "server/record/lock.h"
+#include "server/record/quota.h"
+#include "server/record/reaper.h"
+#include "server/space/protect.h"
+
+int volumes_add(struct meta *m)
+{
+	struct volume **v = reallocarray(m->volumes, m->nvolumes + 1, sizeof(struct volume *));
+
+	if (!v)
+		return -ENOMEM;
+	m->volumes = v;
+	v[m->nvolumes] = calloc(1, sizeof(struct volume));
+	if (!v[m->nvolumes])
+		return -ENOMEM;
+	m->nvolumes++;
+	return 0;
+}
+
+void volumes_close(struct volume *v)
+{
+	space_close(&v->space);
+	quota_close(v);
+	holders_fini(&v->holders);
+	protect_delete(v->protect);
+	free(v->bases);
+	*v = (struct volume){0};
+}
+
+int volumes_decode(
+	struct meta *m, struct store_key key, const struct store_val *val, struct volume *v)
+{
+	struct wire_in r;
+	size_t len;
+
+	*v = (struct volume){.id = (uint16_t)key.hi};
+	wire_in_init(&r, val->data, val->len);
+	v->space.npages = wire_get_u64(&r);
+	v->space.nregions = wire_get_u32(&r);
+	v->space.region_pages = wire_get_u64(&r);
+	v->now.next_ino = wire_get_u64(&r);
+	v->now.inodes = wire_get_u64(&r);
+	len = wire_in_left(&r);
+	if (r.truncated || !len || len > EXPORT_NAME_MAX)
+		return store_damaged(m->store, STORE_META, key);
+	wire_get(&r, v->name, len);
+	return 0;
+}
+
+int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id)
+{
+	struct store_key key;
+	struct store_val val;
+	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+
+	*id = 1;
+	while (!err) {
+		err = volumes_decode(m, key, &val, out);
+		if (err || strcmp(out->name, name) == 0)
+			return err;
+		*id = (uint16_t)(out->id + 1);
+		err = store_next(m->store, STORE_META, &key, &val);
+	}
+	return err;
+}
+
+static int make_root(struct volume *v)
+{
+	struct stored_inode root;
+
+	v->now.next_ino = ROOT_INO;
+	inode_init(v, &root, S_IFDIR | 0755, 0, 0, realtime_ns());
+	root.parent = ROOT_INO;
+	return inode_add(v, &root);
+}
+
+/* Uses v's regions, which may be more than the export is to have. */
+static int set_volume(struct meta *m, struct volume *v, const struct meta_export *e)
+{
+	uint32_t n = v->space.nregions;
+
+	v->store = m->store;
+	v->space.store = m->store;
+	v->space.export_id = v->id;
+	memcpy(&v->generation, m->store_id, sizeof(v->generation));
+	v->bases = calloc(n, sizeof(*v->bases));
+	if (!v->bases)
+		return -ENOMEM;
+	memcpy(v->bases, e->bases, n * sizeof(*v->bases));
+	v->lost = e->lost;
+	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
+	v->protect = protect_new(&v->space, v->bases);
+	return v->protect ? 0 : -ENOMEM;
+}
+
+int volumes_make(struct meta *m, struct volume *v, uint16_t id, const struct meta_export *e)
+{
+	int err;
+
+	*v = (struct volume){.id = id};
+	memcpy(v->name, e->name, strlen(e->name) + 1);
+	v->space.npages = e->npages;
+	v->space.nregions = e->nregions;
+	v->space.region_pages = e->region_pages;
+	err = set_volume(m, v, e);
+	if (err)
+		return err;
+	volume_charge(v);
+	err = space_open(&v->space, true);
+	if (!err)
+		err = quota_open(v, e->quotas, e->nquotas);
+	if (!err)
+		err = make_root(v);
+	return err ? err : meta_save_volume(m, v);
+}
+
+/* The bytes of a region's file that was there before mean nothing. A start that was killed while it
+ * made the export larger has left it, or one that had made it smaller. */
+static int add_regions(
+	struct meta *m, struct volume *v, uint32_t first, const struct meta_export *e)
+{
+	char size[32];
+
+	for (uint32_t i = first; i < v->space.nregions; i++) {
+		int err = e->used && e->used[i] ? space_add_used_region(&v->space, i)
+						: space_add_region(&v->space, i);
+
+		if (err)
+			return err;
+	}
+	size_format(v->space.npages << PAGE_SHIFT, size, sizeof(size));
+	log_notice("export '%s' has grown to %s", v->name, size);
+	return meta_save_volume(m, v);
+}
+
+int volumes_load(struct meta *m, struct volume *v, const struct meta_export *e, uint32_t first)
+{
+	int err = set_volume(m, v, e);
+
+	if (!err)
+		err = space_open(&v->space, false);
+	if (!err && first < v->space.nregions)
+		err = add_regions(m, v, first, e);
+	if (!err)
+		err = quota_open(v, e->quotas, e->nquotas);
+	if (!err)
+		err = lease_open(v);
+	if (!err)
+		err = lock_open(v);
+	if (!err)
+		err = reaper_open(v);
+	holders_commit(&v->holders);
+	return err;
+}

@@ -1,0 +1,366 @@
+#!/usr/bin/env bats
+# exports.bats - exports come, under load of others, without a restart.
+
+load helpers
+
+setup() {
+	setup_rmem
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-EOF
+		exports = ( { name = "default"; size = "64MiB"; } );
+		lease_time = 1;
+	EOF
+	mkdir "$dir/exports.d"
+	more=$dir/more
+}
+
+teardown() {
+	! mountpoint -q "$more" || umount -l "$more"
+	teardown_rmem
+}
+
+# add_file NAME MIB [SETTING] [EXPORT]: NAME.conf of exports.d.
+add_file() {
+	local client=''
+	[ -z "$key_file" ] || client="clients = ( { name = \"test\"; keys = \"$key_file\"; } );"
+	echo "exports = ( { name = \"${4:-$1}\"; size = \"$2MiB\"; $client ${3:-} } );" >"$dir/exports.d/$1.conf"
+}
+
+reload() {
+	keyed_conf >/dev/null
+	rmemfsctl reload "$socket"
+}
+
+# reload_fails LEFT TEXT: both sides say what is left as it was, and why.
+reload_fails() {
+	run reload
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == "rmemfsctl: $socket: $1: "*"$2"* ]]
+	grep -F "error: $1: " "$dir/server.log" | grep -qF -- "$2"
+}
+
+# unread TEXT: something is wrong in the files.
+unread() {
+	reload_fails "nothing is reloaded" "$1"
+}
+
+# refused TEXT: the exports can't be so.
+exports_stay='the clients and keys are reloaded, the exports are not'
+refused() {
+	reload_fails "$exports_stay" "$1"
+}
+
+exports_are() {
+	[ "$(status_of '[.exports[].name] | join(" ")')" = "$1" ]
+}
+
+# mount_more EXPORT
+mount_more() {
+	mkdir -p "$more"
+	rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source "$1")" "$more" >>"$dir/more.log" 2>&1 3>&-
+}
+
+sessions_are() {
+	[ "$(status_of '.sessions | length')" -eq "$1" ]
+}
+
+leave_more() {
+	local before
+	before=$(status_of '.sessions | length')
+	umount "$more"
+	until_true 20 sessions_are $((before - 1))
+}
+
+# Writes to the mount until $dir/enough is there, and counts its rounds.
+write_on() {
+	local round=0
+	while [ ! -e "$dir/enough" ]; do
+		cp "$dir/data" "$mnt/data" && cmp "$dir/data" "$mnt/data" || return
+		echo $((round += 1)) >"$dir/rounds"
+	done
+}
+
+@test "an export is added while another one is written, is mounted, and is there after a restart" {
+	start_server
+	mount_rmem
+	random_file "$dir/data" 4
+	write_on 3>&- &
+	writer=$!
+	until_true 10 test -s "$dir/rounds"
+	add_file second 96
+	# A server that was killed while it took back an export has left the second of its files.
+	truncate -s 3M "$memory/regions/second.0001"
+	reload
+	[ ! -e "$memory/regions/second.0001" ]
+	exports_are "default second"
+	before=$(cat "$dir/rounds")
+	more_rounds() { [ "$(cat "$dir/rounds")" -gt "$before" ]; }
+	until_true 10 more_rounds
+	mount_more second
+	[ "$(df --output=size -B1M "$more" | tail -1)" -eq 96 ]
+	random_file "$dir/new" 70
+	cp "$dir/new" "$more/new"
+	sync -f "$more/new"
+	cmp "$dir/new" "$more/new"
+	touch "$dir/enough"
+	exit_status $writer 20
+	grep -F "export 'second' is added, with 96MiB" "$dir/server.log"
+	[ "$(grep -c 'connection.*lost' "$dir/daemon.log")" -eq 0 ]
+	crash_server
+	exports_are "default second"
+	cmp "$dir/new" "$more/new"
+	cmp "$dir/data" "$mnt/data"
+	stop_server
+	check_memory
+	start_server
+	cmp "$dir/new" "$more/new"
+	leave_more
+}
+
+@test "limits of exports count from the reload on" {
+	add_file first 32 'inodes = 1000;'
+	start_server
+	mount_more first
+	touch "$more/one" "$more/two"
+	add_file first 32 'inodes = 4;'
+	reload
+	touch "$more/three"
+	run touch "$more/four"
+	[ "$status" -eq 1 ]
+	[[ $output == *"No space left"* ]]
+	add_file first 32 'inodes = 5;'
+	reload
+	touch "$more/four"
+	add_file first 32 'quotas = ( { user = "*"; size = "1MiB"; } );'
+	refused "export 'first': its first quotas take a restart of the server"
+	leave_more
+}
+
+@test "a reload that can't add an export changes nothing" {
+	start_server
+	mount_rmem
+	echo one >"$mnt/file"
+	add_file a 32
+	echo 'exports = ( { name = "b"; size = 1; } );' >"$dir/exports.d/b.conf"
+	unread "$dir/exports.d/b.conf:1: size: '1': must be at least 4KiB"
+	add_file b 32 '' a
+	unread "$dir/exports.d/b.conf:1: exports: 'a': there is another export of this name in $dir/exports.d/a.conf, line 1"
+	add_file b $((1 << 40))
+	unread "make region_size"
+	add_file b $((1 << 20))
+	refused "make the exports smaller or the memory larger"
+	exports_are default
+	[ "$(find "$memory/regions" -type f | wc -l)" -eq 1 ]
+	rm "$dir/exports.d/b.conf"
+	reload
+	exports_are "default a"
+	rm "$dir/exports.d/a.conf"
+	refused "export 'a' is served, and no configuration has it any more"
+	add_file a 64
+	refused "export 'a' has 32MiB and is configured with 64MiB"
+	exports_are "default a"
+	[ "$(cat "$mnt/file")" = one ]
+}
+
+export_command() {
+	rmemfsctl export "$@" --config "$server_conf" --host "$socket"
+}
+
+# add EXPORT SIZE: with the mounts' key.
+add() {
+	keyed_conf >/dev/null
+	export_command add "$@" ${key_file:+--key "$key_file"}
+}
+
+@test "rmemfsctl adds an export, lists it, and takes back what the server refuses" {
+	start_server
+	[ -z "$(umask 077 && add second 48MiB)" ]
+	[ "$(stat -c %a "$dir/exports.d/second.conf")" = 640 ]
+	exports_are "default second"
+	mount_more second
+	echo two >"$more/file"
+	run export_command list
+	echo "$output"
+	[[ ${lines[0]} == "EXPORT "*"SIZE "*"USED "*"MOUNTS "*FILE ]]
+	[[ ${lines[1]} =~ ^default\ +64MiB\ +0B\ +0\ +-$ ]]
+	[[ ${lines[2]} =~ ^second\ +48MiB\ +.*\ +1\ +$dir/exports.d/second.conf$ ]]
+	run add second 48MiB
+	[ "$status" -eq 1 ]
+	[[ $output == *"/exports.d/second.conf is there already: edit it and run 'rmemfsctl reload'"* ]]
+	run add third 1TiB
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export: needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
+	run add default 48MiB
+	[ "$status" -eq 1 ]
+	[[ $output == *": export 'default' is not added: nothing is reloaded: $dir/exports.d/default.conf:2: exports: 'default': there is another export of this name in "* ]]
+	run add ../x 48MiB
+	[ "$status" -eq 1 ]
+	run add third much
+	[ "$status" -eq 1 ]
+	[[ $output == "rmemfsctl: 'much': must be a size like 64GiB" ]]
+	[ "$(find "$dir/exports.d" -type f)" = "$dir/exports.d/second.conf" ]
+	stop_server
+	run add third 48MiB
+	[ "$status" -eq 1 ]
+	[[ $output == *"export 'third' is not added: no server listens there"* ]]
+	[ "$(find "$dir/exports.d" -type f)" = "$dir/exports.d/second.conf" ]
+	start_server
+	[ "$(cat "$more/file")" = two ]
+	leave_more
+}
+
+# bats test_tags=once
+@test "rmemfsctl adds no export that the server would not read" {
+	local conf=$server_conf
+	server_conf=''
+	start_server
+	for conf in "$conf" "$dir/other/server.conf"; do
+		mkdir -p "${conf%/*}/exports.d"
+		run rmemfsctl export add second 48MiB --config "$conf" --host "$socket"
+		echo "$output"
+		[ "$status" -eq 1 ]
+		[[ $output == "rmemfsctl: $socket: export 'second' is not added: the server does not read ${conf%/*}/exports.d/second.conf: "* ]]
+		[ -z "$(ls "${conf%/*}/exports.d")" ]
+	done
+	exports_are default
+}
+
+# bats test_tags=once
+@test "the built-in export stays until it is written down" {
+	echo 'lease_time = 1;' >"$server_conf"
+	start_server
+	run export_command add second 48MiB
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *": export 'default' is the built-in one "*": write it down first ('rmemfsctl export add default 1GiB'), or restart the server without it" ]]
+	exports_are default
+	[ -z "$(export_command add default 1GiB)" ]
+	[ -z "$(export_command add second 48MiB)" ]
+	exports_are "default second"
+}
+
+# bats test_tags=keyed
+@test "keys and clients change at once, also where the exports can't be reloaded" {
+	cp -p "$key_file" "$dir/server.key"
+	local clients="clients = ( { name = \"test\"; keys = \"$dir/server.key\"; } );"
+	echo "exports = ( { name = \"default\"; size = \"64MiB\"; $clients } );" >"$server_conf"
+	write_a() {
+		echo "exports = ( { name = \"a\"; size = \"32MiB\"; $clients } );" >"$dir/exports.d/a.conf"
+	}
+	write_a
+	start_server
+	mount_rmem
+	mount_more a
+	rm "$dir/exports.d/a.conf"
+	refused "export 'a' is served, and no configuration has it any more"
+	grep -q "reloaded the clients of the exports, with 1 key; 0 channels closed" "$dir/server.log"
+	echo kept >"$more/file"
+	# The export that no file has any more loses the key, too.
+	rmemfsctl keygen other 2>/dev/null >"$dir/server.key"
+	refused "export 'a' is served"
+	no_channels() { [ "$(status_of '[.sessions[].channels | length] | add')" -eq 0 ]; }
+	until_true 10 no_channels
+	cp -p "$key_file" "$dir/server.key"
+	write_a
+	reload
+	[ "$(cat "$more/file")" = kept ]
+	touch "$mnt/file"
+	leave_more
+}
+
+# slow_add POINT: a server that stands still at POINT, and the command that waits for it.
+slow_add() {
+	echo 'region_size = "2MiB";' >>"$server_conf"
+	export RMEMFS_CRASH_BY=STOP
+	spawn_armed "$1"
+	unset RMEMFS_CRASH_BY
+	until_true 20 server_answers
+	add second 256MiB >"$dir/add.log" 2>&1 3>&- &
+	adder=$!
+	until_true 20 all_stand "$server_pid"
+}
+
+# bats test_tags=once
+@test "a server that is to stop while it adds an export answers, and leaves nothing of it" {
+	local status=0
+	# The first 32 regions are of the export that is there.
+	slow_add region.allocated:35
+	kill -TERM "$server_pid"
+	kill -CONT "$server_pid"
+	exit_status "$adder" 20 || status=$?
+	cat "$dir/add.log"
+	[ $status -eq 1 ]
+	grep -qF "export 'second' is not added: $exports_stay: the server is stopping" "$dir/add.log"
+	status=0
+	exit_status "$server_pid" 20 || status=$?
+	server_pid=''
+	[ $status -eq 0 ]
+	[ -z "$(ls "$dir/exports.d")" ]
+	[ "$(find "$memory/regions" -type f | wc -l)" -eq 32 ]
+	check_memory
+}
+
+# bats test_tags=once
+@test "an answer arrives, however long the reload takes" {
+	slow_add region.allocated:35
+	# Longer than a channel may be without a session.
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || pause 11
+	kill -CONT "$server_pid"
+	exit_status "$adder" 20
+	[ ! -s "$dir/add.log" ]
+	exports_are "default second"
+	[ "$(grep -c "has not attached in time" "$dir/server.log")" -eq 0 ]
+}
+
+# bats test_tags=once
+@test "wrong usage of rmemfsctl export is named" {
+	run rmemfsctl export
+	[[ $output == "rmemfsctl: ACTION is missing (usage: rmemfsctl export ACTION "* ]]
+	run rmemfsctl export grow
+	[[ $output == "rmemfsctl: ACTION 'grow': must be list or add "* ]]
+	run rmemfsctl export list a
+	[[ $output == "rmemfsctl: 'a': one operand too many "* ]]
+	run rmemfsctl export add a
+	[[ $output == "rmemfsctl: SIZE is missing "* ]]
+	run rmemfsctl export list --key /a
+	[[ $output == "rmemfsctl: option '--key': has no meaning for list "* ]]
+	run rmemfsctl reload --config /a
+	[[ $output == "rmemfsctl: option '--config': has no meaning for reload "* ]]
+	run rmemfsctl export add a 1MiB --key a --config "$server_conf"
+	[[ $output == "rmemfsctl: option '--key': FILE must be a path from / on"* ]]
+	[ -z "$(ls "$dir/exports.d")" ]
+}
+
+# bats test_tags=once
+@test "a server that is killed while it adds an export adds it at its next start, or has it" {
+	local points=(region.allocated:2 exports.registered store.growing store.added reload.stored)
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		spawn_armed "$point"
+		until_true 20 server_answers
+		alive "$server_pid"
+		add_file more 32
+		echo 'metadata_reserve = "80MiB";' >>"$server_conf"
+		run reload
+		[ "$status" -eq 1 ]
+		expect_death "$point"
+		start_server
+		exports_are "default more"
+		stop_server
+		check_memory
+		rm -r "$memory"
+		rm "$dir/exports.d/more.conf"
+		sed -i /metadata_reserve/d "$server_conf"
+	done
+}
+
+@test "the check of the configuration tells which file has which export" {
+	add_file second 32
+	start_server
+	run rmemfs-server -c "$server_conf" --check-config --memory-dir "$memory" --listen "shm:$socket"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output == *"$server_conf:1: export 'default'"*"$dir/exports.d/second.conf:1: export 'second'"* ]]
+}

@@ -1,0 +1,245 @@
+/* test_new_exports.c - a thread makes the memory of exports that come, and takes it back. */
+#include "tests/unit/server/meta_fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include "common/base/log.h"
+#include "server/serve/new_exports.h"
+
+enum { REGION_BYTES = 2 << 20, NREGIONS = 16, WAIT_MS = 20000 };
+
+static struct server server;
+static struct server_config config;
+static char name[] = "more";
+static struct export_config export = {.name = name, .size = NREGIONS * REGION_BYTES};
+static struct new_exports new;
+static char why[RPC_TEXT_MAX];
+
+static int set_up(void **state)
+{
+	fx_set_up(state);
+	server_config_init(&config);
+	config.region_size = REGION_BYTES;
+	config.exports.v = &export;
+	config.exports.n = 1;
+	config.metadata_reserve = 2 * ((uint64_t)FX_STORE_MIB << 20);
+	server = (struct server){.meta = fx.m, .config = &config};
+	snprintf(server.dir.path, sizeof(server.dir.path), "%s", fx.dir);
+	snprintf(server.dir.regions, sizeof(server.dir.regions), "%s", fx.dir);
+	snprintf(server.dir.store, sizeof(server.dir.store), "%s", fx.dir);
+	server.dir.regions_block = PAGE_BYTES;
+	new = (struct new_exports){.server = &server, .config = &config};
+	new.fd = eventfd(0, EFD_CLOEXEC);
+	assert_true(new.fd >= 0);
+	assert_int_equal(new_exports_plan(&new, &export, why, sizeof(why)), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	new_exports_drop(&new);
+	close(new.fd);
+	config.exports.v = NULL;
+	config.exports.n = 0;
+	server_config_fini(&config);
+	return fx_tear_down(state);
+}
+
+/* Region files of the export. */
+static unsigned files(void)
+{
+	DIR *d = opendir(fx.dir);
+	struct dirent *entry;
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		n += strncmp(entry->d_name, "more.", 5) == 0;
+	closedir(d);
+	return n;
+}
+
+static off_t store_bytes(void)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/store.mdb", fx.dir);
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_size;
+}
+
+static void wait_for(enum new_exports_state state)
+{
+	struct pollfd fd = {.fd = new.fd, .events = POLLIN};
+	eventfd_t n;
+
+	assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+	assert_int_equal(eventfd_read(new.fd, &n), 0);
+	assert_int_equal(atomic_load(&new.state), state);
+}
+
+static void begin(void)
+{
+	assert_int_equal(new_exports_begin(&new, why, sizeof(why)), 0);
+}
+
+static void make__waits_for_the_caller(void **state)
+{
+	struct export *made;
+
+	begin();
+	wait_for(NEW_EXPORTS_MADE);
+	assert_int_equal(files(), NREGIONS);
+	made = new.exports.v[0];
+	new.exports.n = 0;
+	assert_int_equal(store_grow(fx.m->store, &new.growth), 0);
+	new_exports_settle(&new);
+	wait_for(NEW_EXPORTS_ENDED);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
+	assert_int_equal(files(), NREGIONS);
+	assert_int_equal(store_bytes(), config.metadata_reserve);
+	export_discard_new(made);
+	export_delete(made);
+}
+
+/* The thread does it, and tells when it is done. */
+static void settle__takes_back_what_nobody_took(void **state)
+{
+	off_t before = store_bytes();
+
+	begin();
+	wait_for(NEW_EXPORTS_MADE);
+	assert_int_equal(store_bytes(), config.metadata_reserve);
+	new_exports_settle(&new);
+	wait_for(NEW_EXPORTS_ENDED);
+	assert_int_equal(files(), 0);
+	assert_int_equal(store_bytes(), before);
+	assert_int_equal(new.exports.n, 0);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
+}
+
+static void drop__in_any_state_leaves_nothing(void **state)
+{
+	begin();
+	wait_for(NEW_EXPORTS_MADE);
+	new_exports_drop(&new);
+	assert_int_equal(files(), 0);
+	assert_int_equal(new_exports_plan(&new, &export, why, sizeof(why)), 0);
+	begin();
+	new_exports_drop(&new);
+	assert_int_equal(files(), 0);
+}
+
+static void make_file(const char *file)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", fx.dir, file);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "old", 3), 3);
+	close(fd);
+}
+
+static void unlink_file(const char *file)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", fx.dir, file);
+	unlink(path);
+}
+
+/* Standard error is a pipe without room: a thread that logs stands still there. */
+static void hold_log(int ends[2], int *stderr_fd)
+{
+	char page[PAGE_BYTES] = {0};
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(ends[1], page, sizeof(page)) > 0)
+		;
+	assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+	*stderr_fd = dup(STDERR_FILENO);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+}
+
+static void release_log(const int ends[2], int stderr_fd)
+{
+	char page[PAGE_BYTES];
+
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
+	close(ends[1]);
+	assert_true(read(ends[0], page, sizeof(page)) > 0);
+	/* The line may still be on its way: without a reader it would be a SIGPIPE. */
+	wait_for(NEW_EXPORTS_ENDED);
+	close(ends[0]);
+}
+
+/* The thread comes no further than to the line about the file that it removes. */
+static void cancel__ends_the_work(void **state)
+{
+	int ends[2], stderr_fd;
+
+	make_file("more.0000");
+	hold_log(ends, &stderr_fd);
+	begin();
+	new_exports_cancel(&new);
+	release_log(ends, stderr_fd);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), -ECANCELED);
+	assert_string_equal(why, "the server is stopping");
+	unlink_file("more.0000");
+	assert_int_equal(files(), 0);
+}
+
+static void make__removes_files_of_a_killed_server(void **state)
+{
+	/* Not from the first one on: that was removed before the kill. */
+	make_file("more.0003");
+	make_file("more.0040");
+	begin();
+	wait_for(NEW_EXPORTS_MADE);
+	assert_int_equal(files(), NREGIONS);
+	assert_true(new.exports.v[0]->regions[3].made);
+}
+
+static void *log_other(void *arg)
+{
+	log_error("of another thread");
+	return NULL;
+}
+
+static void fail__tells_its_own_reason(void **state)
+{
+	pthread_t thread;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/gone", fx.dir);
+	snprintf(server.dir.regions, sizeof(server.dir.regions), "%s", path);
+	begin();
+	assert_int_equal(pthread_create(&thread, NULL, log_other, NULL), 0);
+	pthread_join(thread, NULL);
+	wait_for(NEW_EXPORTS_ENDED);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "can't read "));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(make__waits_for_the_caller),
+		TEST(settle__takes_back_what_nobody_took),
+		TEST(drop__in_any_state_leaves_nothing),
+		TEST(cancel__ends_the_work),
+		TEST(make__removes_files_of_a_killed_server),
+		TEST(fail__tells_its_own_reason),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
