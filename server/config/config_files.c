@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "common/base/log.h"
 #include "common/base/util.h"
@@ -40,6 +42,37 @@ static void name_others(const char *names[KEYS_MAX])
 	names[n] = NULL;
 }
 
+/* A user that may change what is here could let clients in. Containers have directories with mode
+ * 0777 on mounts that nobody can write to. */
+static int check_writers(const char *path, const struct stat *st, char *why, size_t whylen)
+{
+	struct statvfs vfs;
+
+	if (!(st->st_mode & S_IWOTH) || (statvfs(path, &vfs) == 0 && vfs.f_flag & ST_RDONLY))
+		return 0;
+	snprintf(why, whylen, "%s has mode %04o, and other users may change it: chmod o-w %s", path,
+		st->st_mode & 07777, path);
+	return -EPERM;
+}
+
+/* A reload reads in the thread that serves all clients, and to open a pipe would hold it up. */
+static int check_file(const char *path, char *why, size_t whylen)
+{
+	struct stat st;
+	int err;
+
+	if (stat(path, &st) != 0) {
+		err = -errno;
+		snprintf(why, whylen, "%s: %s", path, errno_text(err));
+		return err;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(why, whylen, "%s: must be a regular file: move it away", path);
+		return -EINVAL;
+	}
+	return check_writers(path, &st, why, whylen);
+}
+
 /* path: of config->files, which outlive the exports. */
 static int read_file(struct server_config *config, const char *path, char *why, size_t whylen)
 {
@@ -49,8 +82,10 @@ static int read_file(struct server_config *config, const char *path, char *why, 
 	const struct conf_elsewhere elsewhere = {"server.conf", others};
 	struct server_config one = {0};
 	struct export_config *export;
-	int err;
+	int err = check_file(path, why, whylen);
 
+	if (err)
+		return err;
 	name_others(others);
 	err = conf_read(path, keys, &elsewhere, &one, why, whylen);
 	export = one.exports.v;
@@ -77,8 +112,14 @@ static int add_file(
 static int read_directory(struct server_config *config, const char *dir, char *why, size_t whylen)
 {
 	struct dirent **entries;
-	int n = scandir(dir, &entries, config_files_select, config_files_compare), err = 0;
+	struct stat st;
+	int n, err = 0;
 
+	if (stat(dir, &st) == 0)
+		err = check_writers(dir, &st, why, whylen);
+	if (err)
+		return err;
+	n = scandir(dir, &entries, config_files_select, config_files_compare);
 	if (n < 0 && errno == ENOENT)
 		return 0;
 	if (n < 0) {

@@ -54,12 +54,12 @@ static int remove_root(void **state)
 {
 	static const char *const names[] = {"server.conf", "exports.d/a.conf", "exports.d/b.conf",
 		"exports.d/c.conf", "exports.d/B.conf", "exports.d/.b.conf", "exports.d/b.conf.old",
-		"exports.d/conf"};
+		"exports.d/conf", "other"};
 
 	(void)state;
 	server_config_fini(&config);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		unlink(path_of(names[i]));
+		remove(path_of(names[i]));
 	rmdir(path_of("exports.d"));
 	return rmdir(root);
 }
@@ -143,6 +143,64 @@ static void read__names_the_file_that_is_wrong(void **state)
 	expect_refused("exports.d/b.conf", ":3: size: '1': must be at least 4KiB");
 }
 
+/* A reload must not wait for a writer. */
+static void read__what_is_no_file(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo(path_of("exports.d/b.conf"), 0600), 0);
+	expect_refused("exports.d/b.conf", ": must be a regular file: move it away");
+	assert_int_equal(unlink(path_of("exports.d/b.conf")), 0);
+	assert_int_equal(mkdir(path_of("exports.d/b.conf"), 0700), 0);
+	expect_refused("exports.d/b.conf", ": must be a regular file: move it away");
+}
+
+static void read__links(void **state)
+{
+	(void)state;
+	write_file("other", A);
+	assert_int_equal(symlink("../other", path_of("exports.d/b.conf")), 0);
+	assert_int_equal(read_all(), 0);
+	expect_names("a");
+	assert_int_equal(unlink(path_of("other")), 0);
+	server_config_fini(&config);
+	server_config_init(&config);
+	assert_int_equal(read_all(), -ENOENT);
+	assert_non_null(strstr(why, "exports.d/b.conf: No such file or directory"));
+}
+
+static void expect_writable(const char *name, int mode)
+{
+	char text[512];
+
+	assert_int_equal(chmod(path_of(name), (mode_t)mode | S_IWOTH), 0);
+	assert_int_equal(read_all(), -EPERM);
+	snprintf(text, sizeof(text),
+		"%s/%s has mode %04o, and other users may change it: chmod o-w %s/%s", root, name,
+		(unsigned)mode | S_IWOTH, root, name);
+	assert_string_equal(why, text);
+	assert_int_equal(chmod(path_of(name), (mode_t)mode), 0);
+}
+
+static void read__what_others_may_change(void **state)
+{
+	(void)state;
+	write_file("exports.d/a.conf", A);
+	expect_writable("exports.d/a.conf", 0664);
+	expect_writable("exports.d", 0755);
+	assert_int_equal(read_all(), 0);
+	expect_names("a");
+}
+
+static void read__a_directory_that_is_a_file(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(path_of("exports.d")), 0);
+	write_file("exports.d", A);
+	assert_int_equal(read_all(), -ENOTDIR);
+	assert_non_null(strstr(why, "exports.d: Not a directory"));
+	assert_int_equal(unlink(path_of("exports.d")), 0);
+}
+
 static void finish__one_name_in_two_files(void **state)
 {
 	char reason[256];
@@ -176,6 +234,10 @@ int main(void)
 		TEST(read__without_the_directory),
 		TEST(read__other_keys_belong_elsewhere),
 		TEST(read__names_the_file_that_is_wrong),
+		TEST(read__what_is_no_file),
+		TEST(read__links),
+		TEST(read__what_others_may_change),
+		TEST(read__a_directory_that_is_a_file),
 		TEST(finish__one_name_in_two_files),
 		TEST(finish__names_the_file_of_a_client),
 	};
