@@ -286,17 +286,18 @@ script_upgrades() {
 		complain "rmemfs: an upgrade calls: $(cat "$work/calls")"
 }
 
-# Keys go with a purge; memory and snapshots are named, and stay.
+# Keys and files of exports.d go with a purge; memory and snapshots are named, and stay.
 script_removals() {
 	local system=$work/system
 	stand_ins
-	mkdir -p "$system"/etc/rmemfs/{keys,mounts} "$system"/{dev/shm,var/lib}/rmemfs
-	touch "$system"/etc/rmemfs/keys/web.key "$system/dev/shm/rmemfs/region"
+	mkdir -p "$system"/etc/rmemfs/{keys,mounts,exports.d} "$system"/{dev/shm,var/lib}/rmemfs
+	touch "$system"/etc/rmemfs/keys/web.key "$system/etc/rmemfs/exports.d/a.conf" "$system/dev/shm/rmemfs/region"
 	script rmemfs-server prerm remove && called '^deb-systemd-invoke stop rmemfs-server.service' &&
 		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
 	script rmemfs-server postrm remove && script rmemfs postrm remove || return
-	[ -e "$system/etc/rmemfs/keys/web.key" ] || complain "a removal takes keys" || return
+	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/etc/rmemfs/exports.d/a.conf" ] ||
+		complain "a removal takes keys or exports" || return
 	script rmemfs-server postrm purge || return
 	grep -q "rm -r .*/dev/shm/rmemfs" "$work/said" || complain "the purge is silent: $(cat "$work/said")" || return
 	[ -e "$system/dev/shm/rmemfs/region" ] && [ ! -e "$system/var/lib/rmemfs" ] ||

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ enum { TIMEOUT_MS = 5000 };
 
 /* A file of exports.d, and the directory. */
 struct export_file {
+	int lock; /* the directory, open */
 	char dir[PATH_MAX];
 	char path[PATH_MAX];
 	char draft[PATH_MAX]; /* the server does not look at it */
@@ -90,6 +93,78 @@ static int check_size(const char *text)
 	return -EINVAL;
 }
 
+static int fail_file(const char *doing, const char *path, int err)
+{
+	log_error("can't %s %s: %s", doing, path, errno_text(err));
+	return err;
+}
+
+/* ---- one at a time --------------------------------------------------------------------------- */
+
+static int open_directory(struct export_file *file)
+{
+	int err;
+
+	file->lock = open(file->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (file->lock >= 0)
+		return 0;
+	err = -errno;
+	if (err != -ENOENT)
+		return fail_file("open", file->dir, err);
+	log_error("there is no directory %s: make it, or name the server's configuration by "
+		  "--config",
+		file->dir);
+	return err;
+}
+
+/* Until the server has decided. A reload takes all files or none, so it would refuse ours for the
+ * file of another command that runs beside this one. */
+static int lock_directory(struct export_file *file)
+{
+	int err = open_directory(file);
+
+	if (err || flock(file->lock, LOCK_EX | LOCK_NB) == 0)
+		return err;
+	if (errno == EWOULDBLOCK)
+		log_error("waiting for another rmemfsctl, which has %s", file->dir);
+	while (flock(file->lock, LOCK_EX) != 0)
+		if (errno != EINTR)
+			return fail_file("lock", file->dir, -errno);
+	return 0;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static char interrupted[PATH_MAX + 256];
+
+static void on_signal(int number)
+{
+	ssize_t n = write(STDERR_FILENO, interrupted, strlen(interrupted));
+
+	(void)number;
+	(void)n;
+	_exit(EXIT_FAILURE);
+}
+
+static void at_signals(void (*handler)(int))
+{
+	const struct sigaction action = {.sa_handler = handler};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/* While it waits for the server, which goes on with the reload. So the file can't be taken back. */
+static void say_at_signals(const struct export_file *file)
+{
+	snprintf(interrupted, sizeof(interrupted),
+		"rmemfsctl: interrupted: whether the export was added is not known, and %s stays: "
+		"see 'rmemfsctl export list'\n",
+		file->path);
+	at_signals(on_signal);
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* "web" of "/etc/rmemfs/keys/web.key". */
@@ -104,9 +179,18 @@ static void write_client(FILE *f, const char *key_file)
 		key_file);
 }
 
+/* The server reads it, under any umask. */
+static int give_to_server(int fd)
+{
+	const struct group *group = geteuid() == 0 ? getgrnam(SERVER_GROUP) : NULL;
+
+	if (group && fchown(fd, (uid_t)-1, group->gr_gid) != 0)
+		return -errno;
+	return fchmod(fd, 0640) == 0 ? 0 : -errno;
+}
+
 static int write_text(int fd, const struct ctl_args *args)
 {
-	const struct group *group = getgrnam(SERVER_GROUP);
 	FILE *f = fdopen(fd, "w");
 	int err;
 
@@ -122,35 +206,11 @@ static int write_text(int fd, const struct ctl_args *args)
 	if (args->key_file)
 		write_client(f, args->key_file);
 	fprintf(f, "} );\n");
-	err = fflush(f) != 0 || ferror(f) ? -EIO : 0;
-	if (!err && group && fchown(fd, (uid_t)-1, group->gr_gid) != 0)
-		err = -errno;
-	/* The server reads it, under any umask. */
-	if (!err && fchmod(fd, 0640) != 0)
-		err = -errno;
+	err = fflush(f) != 0 || ferror(f) ? -EIO : give_to_server(fd);
 	if (!err && fsync(fd) != 0)
 		err = -errno;
 	fclose(f);
 	return err;
-}
-
-static int sync_directory(const char *dir)
-{
-	autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) != 0 ? -errno : 0;
-}
-
-static int fail_file(const char *doing, const char *path, int err)
-{
-	log_error("can't %s %s: %s", doing, path, errno_text(err));
-	return err;
-}
-
-static int exists(const char *path, const char *remedy)
-{
-	log_error("%s is there already: %s", path, remedy);
-	return -EEXIST;
 }
 
 /* link(2) gives the draft its name only if no file has it. */
@@ -158,26 +218,28 @@ static int publish(const struct export_file *file)
 {
 	int err = link(file->draft, file->path) == 0 ? 0 : -errno;
 
-	if (err == -EEXIST)
-		return exists(file->path, "edit it and run 'rmemfsctl reload', or choose another "
-					  "name");
+	if (err == -EEXIST) {
+		log_error("%s is there already: edit it and run 'rmemfsctl reload', or choose "
+			  "another name",
+			file->path);
+		return err;
+	}
 	if (err)
 		return fail_file("make", file->path, err);
-	err = sync_directory(file->dir);
-	if (!err)
+	if (fsync(file->lock) == 0)
 		return 0;
+	err = -errno;
 	unlink(file->path);
 	return fail_file("write", file->path, err);
 }
 
-/* The draft is also the lock against another rmemfsctl that is about to write it. */
 static int write_file(const struct export_file *file, const struct ctl_args *args)
 {
 	int fd, err;
 
+	/* One that was killed has left it: we have the lock. */
+	unlink(file->draft);
 	fd = open(file->draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (fd < 0 && errno == EEXIST)
-		return exists(file->draft, "another rmemfsctl writes it; if none runs, remove it");
 	if (fd < 0)
 		return fail_file("make", file->draft, -errno);
 	err = write_text(fd, args);
@@ -188,7 +250,7 @@ static int write_file(const struct export_file *file, const struct ctl_args *arg
 
 static void take_back(const struct export_file *file)
 {
-	if (unlink(file->path) != 0 || sync_directory(file->dir) != 0)
+	if (unlink(file->path) != 0 || fsync(file->lock) != 0)
 		log_error("can't remove %s again: %s: remove it", file->path, errno_text(errno));
 }
 
@@ -261,24 +323,39 @@ static int check_served(const struct ctl_args *args, const struct export_file *f
 	return EXIT_FAILURE;
 }
 
-static int add(const struct ctl_args *args)
+static int reload(const struct ctl_args *args, const struct export_file *file)
 {
+	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
 	const char *where = args->operands[CTL_HOST];
-	struct export_file file;
 	char why[RPC_TEXT_MAX + 1];
-	const struct rpc_request reload = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
 	enum ctl_end end;
+	int err;
 
-	if (name_file(args, &file) || check_size(args->operands[CTL_SIZE]) ||
-		check_key_file(args->key_file) || write_file(&file, args))
-		return EXIT_FAILURE;
-	if (!ctl_order(where, RELOAD_TIMEOUT_MS, &reload, &end, why, sizeof(why)))
-		return check_served(args, &file);
+	say_at_signals(file);
+	err = ctl_order(where, RELOAD_TIMEOUT_MS, &req, &end, why, sizeof(why));
+	at_signals(SIG_IGN);
+	if (!err)
+		return check_served(args, file);
 	if (end == CTL_UNKNOWN)
-		return tell_unknown(&file, why);
-	take_back(&file);
+		return tell_unknown(file, why);
+	take_back(file);
 	log_error("%s: export '%s' is not added: %s", where, args->operands[CTL_EXPORT], why);
 	return EXIT_FAILURE;
+}
+
+static int add(const struct ctl_args *args)
+{
+	struct export_file file = {.lock = -1};
+	int status = EXIT_FAILURE;
+
+	if (name_file(args, &file) || check_size(args->operands[CTL_SIZE]) ||
+		check_key_file(args->key_file))
+		return status;
+	if (!lock_directory(&file) && !write_file(&file, args))
+		status = reload(args, &file);
+	if (file.lock >= 0)
+		close(file.lock);
+	return status;
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */

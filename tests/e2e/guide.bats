@@ -180,6 +180,7 @@ after_in_guide() {
 	"systemctl start app") program_follows ;;
 	"sed -i 1d "*) [ "$(managed grep -c . /etc/rmemfs/keys/web.key)" -eq 1 ] ;;
 	"systemctl reload rmemfs-server" | "systemctl restart rmemfs-server") is_used ;;
+	"rmemfsctl export list") grep -E '^scratch +32MiB .* /etc/rmemfs/exports.d/scratch.conf$' "$dir/said" ;;
 	"sed -i "*) scratch=64MiB ;;
 	"rmemfsctl status") [ -z "${scratch:-}" ] || grep -E "^scratch +$scratch" "$dir/said" ;;
 	# After the restore: the mount and the program have come back by themselves.
