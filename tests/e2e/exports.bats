@@ -118,6 +118,7 @@ write_on() {
 	leave_more
 }
 
+# bats test_tags=nightly
 @test "limits of exports count from the reload on" {
 	add_file first 32 'inodes = 1000;'
 	start_server
@@ -209,9 +210,21 @@ add() {
 	start_server
 	[ "$(cat "$more/file")" = two ]
 	leave_more
+	# Another one is at work. One that was killed has left its draft.
+	touch "$dir/exports.d/.third.conf"
+	exec {lock}<"$dir/exports.d"
+	flock "$lock"
+	add third 32MiB >"$dir/add.log" 2>&1 3>&- {lock}<&- &
+	adder=$!
+	until_true 10 grep -q "waiting for another rmemfsctl, which has $dir/exports.d" "$dir/add.log"
+	[ ! -e "$dir/exports.d/third.conf" ]
+	exec {lock}<&-
+	exit_status "$adder" 20
+	exports_are "default second third"
+	[ "$(ls -A "$dir/exports.d")" = $'second.conf\nthird.conf' ]
 }
 
-# bats test_tags=once
+# bats test_tags=once,nightly
 @test "rmemfsctl adds no export that the server would not read" {
 	local conf=$server_conf
 	server_conf=''
@@ -227,7 +240,7 @@ add() {
 	exports_are default
 }
 
-# bats test_tags=once
+# bats test_tags=once,nightly
 @test "the built-in export stays until it is written down" {
 	echo 'lease_time = 1;' >"$server_conf"
 	start_server
@@ -270,19 +283,21 @@ add() {
 	leave_more
 }
 
-# slow_add POINT: a server that stands still at POINT, and the command that waits for it.
+# slow_add POINT: a server that stands still at POINT, and the command, $adder, that waits for it.
 slow_add() {
 	echo 'region_size = "2MiB";' >>"$server_conf"
 	export RMEMFS_CRASH_BY=STOP
 	spawn_armed "$1"
 	unset RMEMFS_CRASH_BY
 	until_true 20 server_answers
-	add second 256MiB >"$dir/add.log" 2>&1 3>&- &
+	keyed_conf >/dev/null
+	rmemfsctl export add second 256MiB --config "$server_conf" --host "$socket" \
+		${key_file:+--key "$key_file"} >"$dir/add.log" 2>&1 3>&- &
 	adder=$!
 	until_true 20 all_stand "$server_pid"
 }
 
-# bats test_tags=once
+# bats test_tags=once,nightly
 @test "a server that is to stop while it adds an export answers, and leaves nothing of it" {
 	local status=0
 	# The first 32 regions are of the export that is there.
@@ -302,16 +317,28 @@ slow_add() {
 	check_memory
 }
 
-# bats test_tags=once
+# bats test_tags=once,nightly
 @test "an answer arrives, however long the reload takes" {
 	slow_add region.allocated:35
 	# Longer than a channel may be without a session.
-	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || pause 11
+	pause 11
 	kill -CONT "$server_pid"
 	exit_status "$adder" 20
 	[ ! -s "$dir/add.log" ]
 	exports_are "default second"
 	[ "$(grep -c "has not attached in time" "$dir/server.log")" -eq 0 ]
+}
+
+# bats test_tags=once,nightly
+@test "a signal ends the command, which says what stays, and the server goes on" {
+	local status=0
+	slow_add region.allocated:35
+	kill -TERM "$adder"
+	exit_status "$adder" 20 || status=$?
+	[ $status -eq 1 ]
+	[ "$(cat "$dir/add.log")" = "rmemfsctl: interrupted: whether the export was added is not known, and $dir/exports.d/second.conf stays: see 'rmemfsctl export list'" ]
+	kill -CONT "$server_pid"
+	until_true 20 exports_are "default second"
 }
 
 # bats test_tags=once
@@ -333,7 +360,7 @@ slow_add() {
 	[ -z "$(ls "$dir/exports.d")" ]
 }
 
-# bats test_tags=once
+# bats test_tags=once,nightly
 @test "a server that is killed while it adds an export adds it at its next start, or has it" {
 	local points=(region.allocated:2 exports.registered store.growing store.added reload.stored)
 	for point in "${points[@]}"; do
@@ -356,6 +383,7 @@ slow_add() {
 	done
 }
 
+# bats test_tags=once,nightly
 @test "the check of the configuration tells which file has which export" {
 	add_file second 32
 	start_server

@@ -38,6 +38,8 @@ done
 [ "$RMEMFS_TEST_TRANSPORT" != verbs ] || tags+="${tags:+,}!sockets"
 # In the guest some tests run only at night.
 [ "$RMEMFS_TEST_TRANSPORT${RMEMFS_TEST_NIGHTLY:-0}" != verbs0 ] || tags+=',!nightly:verbs'
+# The rest runs before each merge.
+[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ] || tags+="${tags:+,}!nightly"
 # Counting allocations replaces the allocator, but a sanitizer needs its own.
 [ "${RMEMFS_TEST_SANITIZED:-0}" = 0 ] || tags+="${tags:+,}!unsanitized"
 # Tests that take a minute or more run nightly, without sanitizers, and not on small machines.

@@ -207,6 +207,18 @@ static void make__removes_files_of_a_killed_server(void **state)
 	assert_true(new.exports.v[0]->regions[3].made);
 }
 
+/* Its sessions and files are those of an earlier run. */
+static void plan__what_the_store_has_takes_a_start(void **state)
+{
+	static char known[] = "default";
+	const struct export_config stored = {.name = known, .size = REGION_BYTES};
+
+	assert_int_equal(new_exports_plan(&new, &stored, why, sizeof(why)), -EEXIST);
+	assert_non_null(strstr(why, "export 'default' is in "));
+	assert_non_null(strstr(why, "write it into the configuration and restart the server"));
+	assert_int_equal(new.exports.n, 1);
+}
+
 static void *log_other(void *arg)
 {
 	log_error("of another thread");
@@ -238,6 +250,7 @@ int main(void)
 		TEST(drop__in_any_state_leaves_nothing),
 		TEST(cancel__ends_the_work),
 		TEST(make__removes_files_of_a_killed_server),
+		TEST(plan__what_the_store_has_takes_a_start),
 		TEST(fail__tells_its_own_reason),
 	};
 
