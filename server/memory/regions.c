@@ -52,16 +52,20 @@ struct crew {
 	unsigned port;
 };
 
+/* At a reload the service manager wants signs of life of the server's loop, and not of the crew. */
 static void tell_progress(struct crew *crew)
 {
 	long long due = atomic_load(&crew->progress_ms), now = now_ms();
+	unsigned done = atomic_load(&crew->done);
 
 	if (now < due ||
 		!atomic_compare_exchange_strong(&crew->progress_ms, &due, now + PROGRESS_MS))
 		return;
-	log_info("%s %u of %u regions", crew->doing, atomic_load(&crew->done), crew->n);
-	service_progress("%s: %s %u of %u regions", crew->task ? "reloading" : "starting",
-		crew->doing, atomic_load(&crew->done), crew->n);
+	log_info("%s %u of %u regions", crew->doing, done, crew->n);
+	if (crew->task)
+		service_status("reloading: %s %u of %u regions", crew->doing, done, crew->n);
+	else
+		service_progress("starting: %s %u of %u regions", crew->doing, done, crew->n);
 }
 
 static void *crew_run(void *arg)

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -299,12 +300,13 @@ static int apply(struct server *s, char *why, size_t whylen)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static void tell_refused(const struct reload *r, const char *why, char *text, size_t len)
+static void tell_refused(const struct reload *r, const char *why, char text[RPC_TEXT_MAX])
 {
-	snprintf(text, len, "%s: %s",
-		r->clients ? "the clients and keys are reloaded, the exports are not"
-			   : "nothing is reloaded",
-		why);
+	const char *left = r->clients ? "the clients and keys are reloaded, the exports are not"
+				      : "nothing is reloaded";
+
+	/* An answer has no room for more. */
+	snprintf(text, RPC_TEXT_MAX, "%s: %.*s", left, (int)(RPC_TEXT_MAX - strlen(left) - 3), why);
 }
 
 /* An admin's channel has time to close from the answer on, since a reload may take longer than a
@@ -329,7 +331,7 @@ static void finish(struct server *s, int err, const char *why)
 	char text[RPC_TEXT_MAX] = "";
 
 	if (err) {
-		tell_refused(r, why, text, sizeof(text));
+		tell_refused(r, why, text);
 		log_event(LOG_LEVEL_ERROR, &(struct log_fields){.event = "reload", .reason = why},
 			"%s", text);
 	}
@@ -425,7 +427,7 @@ void reload_stop(struct server *s)
 		return;
 	new_exports_cancel(&r->new);
 	err = refuse_stopping(why, sizeof(why));
-	tell_refused(r, why, text, sizeof(text));
+	tell_refused(r, why, text);
 	if (!r->settled)
 		answer_all(&r->asking, err, text);
 	answer_all(&r->later, err, text);
