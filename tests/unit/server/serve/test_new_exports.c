@@ -240,6 +240,27 @@ static void fail__tells_its_own_reason(void **state)
 	assert_non_null(strstr(why, "can't read "));
 }
 
+/* A folder is where the second export is to have a file. */
+static void fail__takes_back_what_was_made_before(void **state)
+{
+	static char second[] = "second";
+	const struct export_config next = {.name = second, .size = REGION_BYTES};
+	off_t before = store_bytes();
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/second.0000", fx.dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(new_exports_plan(&new, &next, why, sizeof(why)), 0);
+	begin();
+	wait_for(NEW_EXPORTS_ENDED);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), -EISDIR);
+	assert_non_null(strstr(why, "second.0000: Is a directory"));
+	assert_int_equal(files(), 0);
+	assert_int_equal(new.exports.n, 0);
+	assert_int_equal(store_bytes(), before);
+	assert_int_equal(rmdir(path), 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -252,6 +273,7 @@ int main(void)
 		TEST(make__removes_files_of_a_killed_server),
 		TEST(plan__what_the_store_has_takes_a_start),
 		TEST(fail__tells_its_own_reason),
+		TEST(fail__takes_back_what_was_made_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
