@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/base/util.h"
@@ -42,12 +43,19 @@ static void name_others(const char *names[KEYS_MAX])
 	names[n] = NULL;
 }
 
-/* A user that may change what is here could let clients in. Containers have directories with mode
- * 0777 on mounts that nobody can write to. */
+/* A user that may change what is here could let clients in. The directory may be in one that is
+ * everybody's. Containers have directories with mode 0777 on mounts that nobody can write to. */
 static int check_writers(const char *path, const struct stat *st, char *why, size_t whylen)
 {
 	struct statvfs vfs;
 
+	if (st->st_uid != 0 && st->st_uid != geteuid()) {
+		snprintf(why, whylen,
+			"%s belongs to user %u, and must belong to root or to the server's user: "
+			"chown root %s",
+			path, st->st_uid, path);
+		return -EPERM;
+	}
 	if (!(st->st_mode & S_IWOTH) || (statvfs(path, &vfs) == 0 && vfs.f_flag & ST_RDONLY))
 		return 0;
 	snprintf(why, whylen, "%s has mode %04o, and other users may change it: chmod o-w %s", path,

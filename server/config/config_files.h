@@ -9,7 +9,8 @@
  *
  * THREADS    Those of config.h.
  * ERRORS     0, or -errno with a line in why that begins with file and line. -EINVAL also for a
- *            file that is not a regular one; -EPERM if other users may change it, or the directory.
+ *            file that is not a regular one; -EPERM if it, or the directory, is another user's or
+ * others may change it.
  */
 #ifndef RMEMFS_SERVER_CONFIG_CONFIG_FILES_H
 #define RMEMFS_SERVER_CONFIG_CONFIG_FILES_H

@@ -191,6 +191,30 @@ static void read__what_others_may_change(void **state)
 	expect_names("a");
 }
 
+static void expect_foreign(const char *name)
+{
+	char text[512];
+
+	assert_int_equal(chown(path_of(name), 1234, 0), 0);
+	assert_int_equal(read_all(), -EPERM);
+	snprintf(text, sizeof(text),
+		"%s/%s belongs to user 1234, and must belong to root or to the server's user: "
+		"chown root %s/%s",
+		root, name, root, name);
+	assert_string_equal(why, text);
+	assert_int_equal(chown(path_of(name), geteuid(), 0), 0);
+}
+
+static void read__what_is_another_users(void **state)
+{
+	(void)state;
+	write_file("exports.d/a.conf", A);
+	expect_foreign("exports.d/a.conf");
+	expect_foreign("exports.d");
+	assert_int_equal(read_all(), 0);
+	expect_names("a");
+}
+
 static void read__a_directory_that_is_a_file(void **state)
 {
 	(void)state;
@@ -237,6 +261,7 @@ int main(void)
 		TEST(read__what_is_no_file),
 		TEST(read__links),
 		TEST(read__what_others_may_change),
+		TEST(read__what_is_another_users),
 		TEST(read__a_directory_that_is_a_file),
 		TEST(finish__one_name_in_two_files),
 		TEST(finish__names_the_file_of_a_client),
