@@ -19,6 +19,10 @@ teardown() {
 	teardown_rmem
 }
 
+nightly() {
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]
+}
+
 # add_file NAME MIB [SETTING] [EXPORT]: NAME.conf of exports.d.
 add_file() {
 	local client=''
@@ -77,7 +81,8 @@ write_on() {
 	local round=0
 	while [ ! -e "$dir/enough" ]; do
 		cp "$dir/data" "$mnt/data" && cmp "$dir/data" "$mnt/data" || return
-		echo $((round += 1)) >"$dir/rounds"
+		# Nobody reads a file that is empty for a moment.
+		echo $((round += 1)) >"$dir/round" && mv "$dir/round" "$dir/rounds"
 	done
 }
 
@@ -88,7 +93,7 @@ write_on() {
 	write_on 3>&- &
 	writer=$!
 	until_true 10 test -s "$dir/rounds"
-	add_file second 96
+	add_file second 32
 	# A server that was killed while it took back an export has left the second of its files.
 	truncate -s 3M "$memory/regions/second.0001"
 	reload
@@ -98,19 +103,22 @@ write_on() {
 	more_rounds() { [ "$(cat "$dir/rounds")" -gt "$before" ]; }
 	until_true 10 more_rounds
 	mount_more second
-	[ "$(df --output=size -B1M "$more" | tail -1)" -eq 96 ]
-	random_file "$dir/new" 70
+	[ "$(df --output=size -B1M "$more" | tail -1)" -eq 32 ]
+	random_file "$dir/new" 20
 	cp "$dir/new" "$more/new"
 	sync -f "$more/new"
 	cmp "$dir/new" "$more/new"
 	touch "$dir/enough"
 	exit_status $writer 20
-	grep -F "export 'second' is added, with 96MiB" "$dir/server.log"
+	grep -F "export 'second' is added, with 32MiB" "$dir/server.log"
 	[ "$(grep -c 'connection.*lost' "$dir/daemon.log")" -eq 0 ]
-	crash_server
-	exports_are "default second"
-	cmp "$dir/new" "$more/new"
-	cmp "$dir/data" "$mnt/data"
+	# A kill takes another second.
+	if nightly; then
+		crash_server
+		exports_are "default second"
+		cmp "$dir/new" "$more/new"
+		cmp "$dir/data" "$mnt/data"
+	fi
 	stop_server
 	check_memory
 	start_server
