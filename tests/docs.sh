@@ -622,7 +622,7 @@ sources_named() {
 changelog() {
 	local version wire
 	version=$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
-	wire=$(sed -nE 's/.*RMEMFS_WIRE_VERSION = ([0-9]+).*/\1/p' common/rpc/wire.h)
+	wire=$(sed -nE 's/.*RMEMFS_WIRE_VERSION = ([0-9]+).*/\1/p' common/rpc/wire_version.h)
 	grep -qE "^## ${version//./\\.}( |\$)" CHANGELOG.md ||
 		complain "CHANGELOG.md has no heading for version '$version'" || return
 	grep -q "wire protocol $wire)" CHANGELOG.md ||

@@ -1,6 +1,8 @@
 /* rpc.c - the table of operations, and the elements of tails. */
 #include "common/rpc/rpc.h"
 
+#include <assert.h>
+
 #include "common/rpc/rpc_fields.h"
 #include "common/base/util.h"
 
@@ -20,6 +22,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_EVICT] = {"evict"},
 		[RPC_LOG] = {"log"},
 		[RPC_AUTH] = {"auth"},
+		[RPC_TRIAL] = {"trial", .since = RMEMFS_WIRE_NEXT},
 		[RPC_LOOKUP] = {"lookup", .slotted = true},
 		[RPC_GETATTR] = {"getattr", .slotted = true},
 		[RPC_READLINK] = {"readlink", .slotted = true},
@@ -87,8 +90,15 @@ RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
 	F(name, name)
 RPC_MESSAGE(dirent, struct rpc_dirent, DIRENT_FIELDS)
 
+/* Both sides fill and walk such tails without asking for the version. */
+static_assert(0 RPC_EXTENT_FIELDS(RPC_EACH_FIELD_BYTES) == RPC_EXTENT_BYTES &&
+		      0 REGION_FIELDS(RPC_EACH_FIELD_BYTES) == RPC_REGION_BYTES &&
+		      0 RECALL_FIELDS(RPC_EACH_FIELD_BYTES) == RPC_RECALL_BYTES &&
+		      0 RETURNED_FIELDS(RPC_EACH_FIELD_BYTES) == RPC_RETURNED_BYTES,
+	"elements of tails are the same in all versions");
+
 /* DT_* are the type bits of st_mode, shifted. */
-enum { DT_MAX = 15, DT_SHIFT = 12, ATTR_BYTES = 84, DIRENT_FIXED_BYTES = 19 };
+enum { DT_MAX = 15, DT_SHIFT = 12, DIRENT_FIXED_BYTES = 19 };
 
 void rpc_put_extent(struct wire_out *w, const struct extent *e)
 {
@@ -173,9 +183,14 @@ bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e)
 	return !r->truncated;
 }
 
+static size_t attr_bytes(uint32_t version)
+{
+	return 0 RPC_ATTR_FIELDS(RPC_FIELD_BYTES);
+}
+
 bool rpc_put_dirent(struct wire_out *w, const struct rpc_dirent *d, bool plus)
 {
-	size_t bytes = DIRENT_FIXED_BYTES + d->name.len + (plus ? ATTR_BYTES : 0u);
+	size_t bytes = DIRENT_FIXED_BYTES + d->name.len + (plus ? attr_bytes(w->version) : 0);
 
 	if (w->overflow || bytes > wire_out_room(w))
 		return false;

@@ -30,22 +30,27 @@
 #include "common/rpc/rpc_replies.h"
 #include "common/rpc/rpc_requests.h"
 #include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 /* ---- coding ---------------------------------------------------------------------------------- */
 
-/* Codes the whole message and gives its length. It copies a tail in, unless the tail is already in
- * place: see rpc_reply_tail_at(). */
-int rpc_request_encode(const struct rpc_request *req, void *buf, size_t buflen, size_t *len);
-int rpc_request_decode(struct rpc_request *req, const void *buf, size_t len);
-int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size_t *len);
-int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len);
+/* Codes the whole message, as it is in this version of the protocol, and gives its length. It
+ * copies a tail in, unless the tail is already in place: see rpc_reply_tail_at(). Decoding clears
+ * fields that the version does not have. Other versions: an op is unknown to those before its
+ * `since`. */
+int rpc_request_encode(
+	const struct rpc_request *req, uint32_t version, void *buf, size_t buflen, size_t *len);
+int rpc_request_decode(struct rpc_request *req, uint32_t version, const void *buf, size_t len);
+int rpc_reply_encode(
+	const struct rpc_reply *rep, uint32_t version, void *buf, size_t buflen, size_t *len);
+int rpc_reply_decode(struct rpc_reply *rep, uint32_t version, const void *buf, size_t len);
 
 /* Bytes before the tail of a reply of this op. To fill a tail in place, write at buf + this. */
-size_t rpc_reply_tail_at(unsigned op);
-size_t rpc_request_tail_at(unsigned op);
+size_t rpc_reply_tail_at(unsigned op, uint32_t version);
+size_t rpc_request_tail_at(unsigned op, uint32_t version);
 
 /* Elements of tails. Put: beyond the end it sets w->overflow. Get: false at the end, or on a
- * malformed element (then r->truncated). */
+ * malformed element (then r->truncated). Those of fixed length are the same in all versions. */
 enum {
 	RPC_EXTENT_BYTES = 20,
 	RPC_REGION_BYTES = 28,
@@ -70,7 +75,8 @@ bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e);
 
 static inline struct wire_in rpc_tail_reader(const struct rpc_tail *tail)
 {
-	return (struct wire_in){.pos = tail->data, .end = tail->data + tail->len};
+	return (struct wire_in){
+		.pos = tail->data, .end = tail->data + tail->len, .version = tail->version};
 }
 
 #endif

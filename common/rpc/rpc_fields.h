@@ -8,6 +8,9 @@
  * makes put_ping() and get_ping() from it, so that the two can't differ. Each kind of field has a
  * put_KIND and a get_KIND. A value out of its range counts as truncated, and that ends decoding.
  *
+ * F(u32, pages, 9) is a field that the message has since version 9 of the protocol. To earlier ones
+ * it is not sent, and from them it is read as 0. New fields come before a tail.
+ *
  * Only the message files of rpc.h include this.
  */
 #ifndef RMEMFS_COMMON_RPC_RPC_FIELDS_H
@@ -168,10 +171,25 @@ static inline void get_tail(struct wire_in *r, struct rpc_tail *v)
 
 	v->data = wire_get_ref(r, len);
 	v->len = v->data ? (uint32_t)len : 0;
+	v->version = r->version;
 }
 
-#define RPC_PUT_FIELD(kind, field) put_##kind(w, &m->field);
-#define RPC_GET_FIELD(kind, field) get_##kind(r, &m->field);
+static inline bool rpc_is_since(uint32_t version, uint32_t since)
+{
+	return version >= since;
+}
+
+/* Whether messages of this version have a field with this third argument, or with none. */
+#define RPC_HAS_FIELD(version, ...) (!(__VA_ARGS__ + 0) || rpc_is_since(version, __VA_ARGS__ + 0))
+
+#define RPC_PUT_FIELD(kind, field, ...)             \
+	if (RPC_HAS_FIELD(w->version, __VA_ARGS__)) \
+		put_##kind(w, &m->field);
+#define RPC_GET_FIELD(kind, field, ...)             \
+	if (RPC_HAS_FIELD(r->version, __VA_ARGS__)) \
+		get_##kind(r, &m->field);           \
+	else                                        \
+		memset(&m->field, 0, sizeof(m->field));
 #define RPC_MESSAGE(name, type, FIELDS)                                  \
 	static inline void put_##name(struct wire_out *w, const type *m) \
 	{                                                                \
@@ -181,6 +199,22 @@ static inline void get_tail(struct wire_in *r, struct rpc_tail *v)
 	{                                                                \
 		FIELDS(RPC_GET_FIELD)                                    \
 	}
+
+/* The length of a list of fields that have a fixed one: in the version `version`, and in all
+ * versions. A tail counts as 0. */
+enum {
+	RPC_BYTES_u8 = 1,
+	RPC_BYTES_u16 = 2,
+	RPC_BYTES_u32 = 4,
+	RPC_BYTES_u64 = 8,
+	RPC_BYTES_i64 = 8,
+	RPC_BYTES_flag = 1,
+	RPC_BYTES_tail = 0,
+};
+#define RPC_FIELD_BYTES(kind, field, ...) \
+	+(RPC_HAS_FIELD(version, __VA_ARGS__) ? (size_t)RPC_BYTES_##kind : 0)
+#define RPC_EACH_FIELD_BYTES(kind, field, ...) +RPC_BYTES_##kind
+#define RPC_TAIL_AT(FIELDS)                    (RPC_HEADER_BYTES FIELDS(RPC_FIELD_BYTES))
 
 /* put_body() and get_body() of a union's messages. BODIES(F) lists F(op, name, member) for each op
  * that has a body; name is the message's. NO_BODIES(F) lists F(op) for the others. */

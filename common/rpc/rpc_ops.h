@@ -19,6 +19,7 @@ enum rpc_op {
 	RPC_AUTH,       /* before ATTACH: proves a key, and makes the server prove that it has it */
 	RPC_EVICT,      /* admin; needs no ATTACH: ends a session */
 	RPC_LOG,        /* the same: sets the server's log level */
+	RPC_TRIAL = 15, /* of RMEMFS_WIRE_NEXT, for tests: does nothing */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,
@@ -64,6 +65,7 @@ struct rpc_op_info {
 	const char *name; /* "lookup"; NULL: no such op */
 	bool mutates;     /* always: see rpc_mutates() */
 	bool slotted;
+	uint32_t since; /* the first version of the protocol that has it; 0: all have it */
 };
 const struct rpc_op_info *rpc_op_info(unsigned op);
 
@@ -79,10 +81,11 @@ struct rpc_str {
 	uint16_t len;
 };
 
-/* The rest of a message: elements of one type. */
+/* The rest of a message: elements of one type. version: of the decoded message. */
 struct rpc_tail {
 	const uint8_t *data;
 	uint32_t len;
+	uint32_t version;
 };
 
 #endif

@@ -61,6 +61,7 @@ struct rpc_ping_reply {
 	/* A number, or 0. Other sessions lack pages that this one was granted and does not use.
 	 * PING repeats the number until a RETURN, even one of no pages, answers it. */
 	uint64_t give_pages;
+	uint32_t trial;       /* of RMEMFS_WIRE_NEXT, for tests */
 	struct rpc_tail tail; /* struct rpc_recall: leases that others wait for; as many as fit */
 };
 
@@ -119,6 +120,7 @@ struct rpc_entry_reply {
 	struct lease lease, parent_lease;
 	bool created;      /* CREATE, TMPFILE */
 	uint32_t nextents; /* of the whole file; the first nhead are here */
+	uint32_t trial;    /* of RMEMFS_WIRE_NEXT, for tests */
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
 	struct extent grant[GRANT_EXTENTS];

@@ -58,11 +58,12 @@ RPC_MESSAGE(attach, struct rpc_attach_reply, ATTACH_FIELDS)
 	F(tail, tail)
 RPC_MESSAGE(regions, struct rpc_regions_reply, REGIONS_FIELDS)
 
-#define PING_FIELDS(F)      \
-	F(i64, server_time) \
-	F(u64, snapshot)    \
-	F(flag, frozen)     \
-	F(u64, give_pages)  \
+#define PING_FIELDS(F)                  \
+	F(i64, server_time)             \
+	F(u64, snapshot)                \
+	F(flag, frozen)                 \
+	F(u64, give_pages)              \
+	F(u32, trial, RMEMFS_WIRE_NEXT) \
 	F(tail, tail)
 RPC_MESSAGE(ping, struct rpc_ping_reply, PING_FIELDS)
 
@@ -139,7 +140,8 @@ static inline void get_lease(struct wire_in *r, struct lease *lease)
 	F(lease, lease)        \
 	F(lease, parent_lease) \
 	F(flag, created)       \
-	F(u32, nextents)
+	F(u32, nextents)       \
+	F(u32, trial, RMEMFS_WIRE_NEXT)
 RPC_MESSAGE(entry_fixed, struct rpc_entry_reply, ENTRY_FIXED_FIELDS)
 
 static void put_entry(struct wire_out *w, const struct rpc_entry_reply *m)
@@ -198,16 +200,6 @@ RPC_MESSAGE(readdir, struct rpc_readdir_reply, READDIR_FIELDS)
 	F(flag, last)     \
 	F(tail, tail)
 RPC_MESSAGE(extents_reply, struct rpc_extents_reply, EXTENTS_FIELDS)
-
-enum {
-	PING_FIXED_BYTES = 25,
-	REGIONS_FIXED_BYTES = 8,
-	STATUS_FIXED_BYTES = 4,
-	READDIR_FIXED_BYTES = 9,
-	EXTENTS_FIXED_BYTES = 1,
-	GETXATTR_FIXED_BYTES = 12,
-	LISTXATTR_FIXED_BYTES = 1,
-};
 
 #define STATFS_FIELDS(F)   \
 	F(u64, pages)      \
@@ -269,6 +261,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_RELOAD) \
 	F(RPC_EVICT)  \
 	F(RPC_LOG)    \
+	F(RPC_TRIAL)  \
 	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 
@@ -279,13 +272,16 @@ static bool is_status(int32_t status)
 	return status <= 0 && status != -ECANCELED;
 }
 
-int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size_t *len)
+int rpc_reply_encode(
+	const struct rpc_reply *rep, uint32_t version, void *buf, size_t buflen, size_t *len)
 {
+	const struct rpc_op_info *info = rpc_op_info(rep->op);
 	struct wire_out w;
 
-	if (!rpc_op_info(rep->op)->name || !is_status(rep->status))
+	if (!info->name || info->since > version || !is_status(rep->status))
 		return -EPROTO;
 	wire_out_init(&w, buf, buflen);
+	w.version = version;
 	wire_put_u16(&w, rep->op);
 	wire_put_u16(&w, rep->slot);
 	wire_put_u32(&w, (uint32_t)rep->status);
@@ -301,27 +297,28 @@ int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size
 }
 
 /* Nothing protects AUTH's answers yet: they have nothing that could be changed unseen. */
-static bool is_header(const struct rpc_reply *rep)
+static bool is_header(const struct rpc_reply *rep, uint32_t version)
 {
 	const struct rpc_op_info *info = rpc_op_info(rep->op);
 
-	return info->name && is_status(rep->status) &&
+	return info->name && info->since <= version && is_status(rep->status) &&
 	       (info->slotted || rep->slot == RPC_NO_SLOT) && (rep->op != RPC_AUTH || !rep->seq);
 }
 
 /* Sets only those members of a body's arrays that are in use: replies are large, and one is decoded
  * for each operation. */
-int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
+int rpc_reply_decode(struct rpc_reply *rep, uint32_t version, const void *buf, size_t len)
 {
 	struct wire_in r;
 
 	wire_in_init(&r, buf, len);
+	r.version = version;
 	rep->op = wire_get_u16(&r);
 	rep->slot = wire_get_u16(&r);
 	rep->status = (int32_t)wire_get_u32(&r);
 	rep->seq = wire_get_u64(&r);
 	rep->text = (struct rpc_str){0};
-	if (r.truncated || !is_header(rep))
+	if (r.truncated || !is_header(rep, version))
 		return -EPROTO;
 	if (rep->status)
 		get_text(&r, &rep->text);
@@ -330,26 +327,26 @@ int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
 	return r.truncated || wire_in_left(&r) ? -EPROTO : 0;
 }
 
-size_t rpc_reply_tail_at(unsigned op)
+size_t rpc_reply_tail_at(unsigned op, uint32_t version)
 {
 	switch (op) {
 	case RPC_AUTH:
 		return RPC_HEADER_BYTES;
 	case RPC_REGIONS:
-		return RPC_HEADER_BYTES + REGIONS_FIXED_BYTES;
+		return RPC_TAIL_AT(REGIONS_FIELDS);
 	case RPC_PING:
-		return RPC_HEADER_BYTES + PING_FIXED_BYTES;
+		return RPC_TAIL_AT(PING_FIELDS);
 	case RPC_STATUS:
 	case RPC_WHO:
-		return RPC_HEADER_BYTES + STATUS_FIXED_BYTES;
+		return RPC_TAIL_AT(STATUS_FIELDS);
 	case RPC_READDIR:
-		return RPC_HEADER_BYTES + READDIR_FIXED_BYTES;
+		return RPC_TAIL_AT(READDIR_FIELDS);
 	case RPC_EXTENTS:
-		return RPC_HEADER_BYTES + EXTENTS_FIXED_BYTES;
+		return RPC_TAIL_AT(EXTENTS_FIELDS);
 	case RPC_GETXATTR:
-		return RPC_HEADER_BYTES + GETXATTR_FIXED_BYTES;
+		return RPC_TAIL_AT(GETXATTR_FIELDS);
 	case RPC_LISTXATTR:
-		return RPC_HEADER_BYTES + LISTXATTR_FIXED_BYTES;
+		return RPC_TAIL_AT(LISTXATTR_FIELDS);
 	default:
 		return 0;
 	}

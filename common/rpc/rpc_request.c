@@ -44,14 +44,14 @@ RPC_MESSAGE(counters, struct rpc_counters, COUNTERS_FIELDS)
 
 void rpc_counters_add(struct rpc_counters *sum, const struct rpc_counters *more)
 {
-#define ADD(kind, name) sum->name += more->name;
+#define ADD(kind, name, ...) sum->name += more->name;
 	COUNTERS_FIELDS(ADD)
 #undef ADD
 }
 
 void rpc_counters_subtract(struct rpc_counters *counted, const struct rpc_counters *before)
 {
-#define SUBTRACT(kind, name) counted->name -= min_u64(counted->name, before->name);
+#define SUBTRACT(kind, name, ...) counted->name -= min_u64(counted->name, before->name);
 	COUNTERS_FIELDS(SUBTRACT)
 #undef SUBTRACT
 }
@@ -188,30 +188,22 @@ RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 	F(name, new_name)
 RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 
-#define COMMIT_FIXED_FIELDS(F) \
-	F(u64, ino)            \
-	F(u32, flags)          \
-	F(u64, size)           \
-	F(i64, mtime)          \
-	F(i64, ctime)          \
-	F(i64, atime)          \
-	F(u32, mode)           \
-	F(u32, uid)            \
-	F(u32, gid)            \
-	F(u32, want_pages)     \
-	F(u64, lease)          \
-	F(u8, keep)
-#define COMMIT_FIELDS(F)       \
-	COMMIT_FIXED_FIELDS(F) \
+#define COMMIT_FIELDS(F)   \
+	F(u64, ino)        \
+	F(u32, flags)      \
+	F(u64, size)       \
+	F(i64, mtime)      \
+	F(i64, ctime)      \
+	F(i64, atime)      \
+	F(u32, mode)       \
+	F(u32, uid)        \
+	F(u32, gid)        \
+	F(u32, want_pages) \
+	F(u64, lease)      \
+	F(u8, keep)        \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
-enum {
-	COMMIT_FIXED_BYTES = 69,
-	RETURN_FIXED_BYTES = 12,
-	STAGE_FIXED_BYTES = 8,
-	AUTH_FIXED_BYTES = 1,
-	INO_BYTES = 8,
-};
+enum { INO_BYTES = 8 };
 
 #define GRANT_FIELDS(F)    \
 	F(u32, want_pages) \
@@ -343,7 +335,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_LEASE, lease, lease)                   \
 	F(RPC_GETLK, lock, lock)                     \
 	F(RPC_LOCK, lock, lock)
-#define NO_BODIES(F) F(RPC_STATFS) F(RPC_RELOAD) F(RPC_OP_MAX)
+#define NO_BODIES(F) F(RPC_STATFS) F(RPC_RELOAD) F(RPC_TRIAL) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 
 enum {
@@ -483,22 +475,25 @@ static bool body_ok(const struct rpc_request *q)
 	}
 }
 
-static bool header_ok(const struct rpc_request *q)
+static bool header_ok(const struct rpc_request *q, uint32_t version)
 {
 	const struct rpc_op_info *info = rpc_op_info(q->op);
 
-	if (!info->name)
+	if (!info->name || info->since > version)
 		return false;
 	return info->slotted ? q->slot != RPC_NO_SLOT && q->seq : q->slot == RPC_NO_SLOT;
 }
 
-int rpc_request_encode(const struct rpc_request *req, void *buf, size_t buflen, size_t *len)
+int rpc_request_encode(
+	const struct rpc_request *req, uint32_t version, void *buf, size_t buflen, size_t *len)
 {
+	const struct rpc_op_info *info = rpc_op_info(req->op);
 	struct wire_out w;
 
-	if (!rpc_op_info(req->op)->name)
+	if (!info->name || info->since > version)
 		return -EPROTO;
 	wire_out_init(&w, buf, buflen);
+	w.version = version;
 	wire_put_u16(&w, req->op);
 	wire_put_u16(&w, req->slot);
 	wire_put_u32(&w, 0);
@@ -510,18 +505,19 @@ int rpc_request_encode(const struct rpc_request *req, void *buf, size_t buflen, 
 	return 0;
 }
 
-int rpc_request_decode(struct rpc_request *req, const void *buf, size_t len)
+int rpc_request_decode(struct rpc_request *req, uint32_t version, const void *buf, size_t len)
 {
 	struct rpc_request q = {0};
 	struct wire_in r;
 	uint32_t zero;
 
 	wire_in_init(&r, buf, len);
+	r.version = version;
 	q.op = wire_get_u16(&r);
 	q.slot = wire_get_u16(&r);
 	zero = wire_get_u32(&r);
 	q.seq = wire_get_u64(&r);
-	if (r.truncated || zero || !header_ok(&q))
+	if (r.truncated || zero || !header_ok(&q, version))
 		return -EPROTO;
 	get_body(&r, &q);
 	if (r.truncated || wire_in_left(&r) || !body_ok(&q))
@@ -530,17 +526,17 @@ int rpc_request_decode(struct rpc_request *req, const void *buf, size_t len)
 	return 0;
 }
 
-size_t rpc_request_tail_at(unsigned op)
+size_t rpc_request_tail_at(unsigned op, uint32_t version)
 {
 	switch (op) {
 	case RPC_AUTH:
-		return RPC_HEADER_BYTES + AUTH_FIXED_BYTES;
+		return RPC_TAIL_AT(AUTH_FIELDS);
 	case RPC_COMMIT:
-		return RPC_HEADER_BYTES + COMMIT_FIXED_BYTES;
+		return RPC_TAIL_AT(COMMIT_FIELDS);
 	case RPC_RETURN:
-		return RPC_HEADER_BYTES + RETURN_FIXED_BYTES;
+		return RPC_TAIL_AT(RETURN_FIELDS);
 	case RPC_STAGE:
-		return RPC_HEADER_BYTES + STAGE_FIXED_BYTES;
+		return RPC_TAIL_AT(STAGE_FIELDS);
 	case RPC_UNPROTECT:
 		return RPC_HEADER_BYTES;
 	default:

@@ -12,18 +12,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The wire protocol's own version, checked when a channel opens. Any change of a message changes
- * it. */
-enum { RMEMFS_WIRE_VERSION = 8 };
-
+/* version: of the protocol (wire_version.h), where bytes of messages are coded; else 0. */
 struct wire_out {
 	uint8_t *start, *pos, *end;
 	bool overflow;
+	uint32_t version;
 };
 
 struct wire_in {
 	const uint8_t *pos, *end;
 	bool truncated;
+	uint32_t version;
 };
 
 static inline void wire_out_init(struct wire_out *w, void *buf, size_t len)

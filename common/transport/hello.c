@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 enum { MAGIC_BYTES = 8 };
 static const uint8_t magic[MAGIC_BYTES] = {'r', 'm', 'e', 'm', 'f', 's', '\r', '\n'};
@@ -37,5 +39,25 @@ int transport_hello_decode(const uint8_t in[TRANSPORT_HELLO_BYTES], struct trans
 	hello->nwork = wire_get_u32(&r);
 	hello->status = (int32_t)wire_get_u32(&r);
 	hello->flags = wire_get_u32(&r);
+	return 0;
+}
+
+static_assert(HELLO_WHY_BYTES >= (int)WIRE_VERSION_TEXT_BYTES, "it has the reason");
+
+int transport_hello_judge(
+	const uint8_t in[TRANSPORT_HELLO_BYTES], uint32_t *version, char why[HELLO_WHY_BYTES])
+{
+	struct transport_hello hello;
+
+	*version = wire_version();
+	if (transport_hello_decode(in, &hello)) {
+		snprintf(why, HELLO_WHY_BYTES, "it does not speak our protocol");
+		return -EPROTO;
+	}
+	if (!wire_version_is_spoken(*version, hello.version)) {
+		wire_version_refused_client(hello.version, why);
+		return -EPROTONOSUPPORT;
+	}
+	*version = hello.version;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "common/transport/fence_off.h"
 #include "common/base/types.h"
 #include "common/base/util.h"
+#include "common/rpc/wire_version.h"
 
 /* Bounds for a configuration: enough for any use, and their sums fit 32 bits. */
 enum {
@@ -292,6 +293,7 @@ int channel_base_init(struct channel *ch, struct evq *q, bool server, enum chann
 	ch->q = q;
 	ch->server = server;
 	ch->state = state;
+	ch->version = wire_version();
 	return 0;
 }
 
@@ -329,6 +331,17 @@ void channel_ask_messages_only(struct channel *ch)
 {
 	assert(!ch->server && ch->state == CH_CONNECTING);
 	ch->asks_messages_only = true;
+}
+
+void channel_ask_version(struct channel *ch, uint32_t version)
+{
+	assert(!ch->server && ch->state == CH_CONNECTING);
+	ch->version = version;
+}
+
+uint32_t channel_version(const struct channel *ch)
+{
+	return ch->version;
 }
 
 void channel_set_user(struct channel *ch, void *user)

@@ -165,6 +165,13 @@ int channel_connect(struct evq *q, const struct transport_address *address, stru
  * tells. */
 void channel_ask_messages_only(struct channel *ch);
 
+/* Client, before the queue is polled again: asks for this version of the protocol instead of
+ * wire_version(). */
+void channel_ask_version(struct channel *ch, uint32_t version);
+/* The version of the protocol that both sides speak on this channel: the one that the client asked
+ * for. Server: from EV_INCOMING on. */
+uint32_t channel_version(const struct channel *ch);
+
 /* The caller's own pointer, NULL at first. */
 void channel_set_user(struct channel *ch, void *user);
 void *channel_user(const struct channel *ch);
@@ -177,7 +184,8 @@ bool channel_peer_address(const struct channel *ch, struct sockaddr_storage *add
 int channel_peer_pid(const struct channel *ch);
 /* shm, server: the user id of the peer's process. False: not known. */
 bool channel_peer_uid(const struct channel *ch, uid_t *uid);
-/* Client: the protocol version in the server's hello; 0: no hello of our protocol came. */
+/* Client: the protocol version in the server's hello; 0: no hello of our protocol came. Where the
+ * server refuses ours, its own. */
 uint32_t channel_peer_version(const struct channel *ch);
 
 /* The first bytes that either side sent, after EV_OPEN. The keys that protect the channel are bound

@@ -72,6 +72,9 @@ struct channel {
 	int peer_pid;
 	bool peer_uid_known; /* shm, server */
 	uid_t peer_uid;
+	/* Client: what it asks for, set by channel_base_init(). Server: the client's, set by the
+	 * implementation before EV_INCOMING. */
+	uint32_t version;
 	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
 	_Atomic uint64_t progress; /* server: channel_progress() */
 	_Atomic uint64_t refused;  /* server: channel_refused() */
@@ -162,10 +165,13 @@ void channel_base_fini(struct channel *ch);
 uint64_t work_bytes(const struct work *work);
 
 /* The first bytes on every new channel, in both directions: private data in verbs, the first frame
- * on sockets. 32 bytes, little-endian; see transport_hello_encode(). To another magic or version
- * the listener's side answers EV_CLOSED -EPROTO, and tells the peer so where the kind can. */
+ * on sockets. 32 bytes, little-endian; see transport_hello_encode(). Another magic, or a version
+ * that is not spoken (transport_hello_judge()), ends the channel: EV_CLOSED -EPROTO. The listener's
+ * side tells the peer so where the kind can. */
 struct transport_hello {
-	uint32_t version; /* of the wire protocol: RMEMFS_WIRE_VERSION in wire.h */
+	/* Of the wire protocol. Client: the one that it speaks. Server: the same; where it refuses
+	 * the client's, its own. */
+	uint32_t version;
 	uint32_t msg_bytes;
 	uint32_t nrecv;
 	uint32_t nwork;
@@ -179,7 +185,14 @@ void channel_keep_hello(
 	struct channel *ch, bool server, const uint8_t hello[TRANSPORT_HELLO_BYTES]);
 void transport_hello_encode(
 	const struct transport_hello *hello, uint8_t out[TRANSPORT_HELLO_BYTES]);
-/* -EPROTO: not the magic. The caller compares the version. */
+/* -EPROTO: not the magic. Says nothing of the version. */
 int transport_hello_decode(const uint8_t in[TRANSPORT_HELLO_BYTES], struct transport_hello *hello);
+/* Server: whether it speaks with this client. *version: what its answer has. -EPROTO: not the
+ * magic. -EPROTONOSUPPORT: a version that it does not speak, which the answer's status calls
+ * -EPROTO, too. `why` says it for the log. A client that can't connect asks again each second, so
+ * the log has HELLO_LOG_BURST refused versions at once, and then one each HELLO_LOG_MS. */
+enum { HELLO_WHY_BYTES = 128, HELLO_LOG_BURST = 8, HELLO_LOG_MS = 10000 };
+int transport_hello_judge(
+	const uint8_t in[TRANSPORT_HELLO_BYTES], uint32_t *version, char why[HELLO_WHY_BYTES]);
 
 #endif

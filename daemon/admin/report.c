@@ -227,6 +227,7 @@ static void describe_mount(const struct mount_facts *facts, json_t *to)
 		json_string(
 			transport_kind_name(transport_kind_of(session_transport(fs->session)))));
 	json_object_set_new(to, "protection", json_text(session_protection(fs->session)));
+	json_object_set_new(to, "wire_version", json_integer(wire_version()));
 	json_object_set_new(to, "mounted", json_integer(facts->mounted_s));
 	json_object_set_new(to, "mounted_ms", json_integer(now_ms() - facts->mounted_ms));
 	json_object_set_new(to, "options", describe_options(&fs->options));

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/base/word.h"
+#include "common/rpc/wire_version.h"
 #include "daemon/ctl/check.h"
 
 enum {
@@ -543,7 +544,7 @@ int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 			args->has_host = true;
 			break;
 		case 'V':
-			puts("rmemfsctl " RMEMFS_VERSION);
+			printf("rmemfsctl %s (wire protocol %u)\n", RMEMFS_VERSION, wire_version());
 			return EXIT_SUCCESS;
 		case 'h':
 			asks_help = true;

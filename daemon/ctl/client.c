@@ -24,7 +24,9 @@ struct ctl {
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
 	struct transport_address address;
-	bool opened; /* a server of ours has greeted */
+	bool opened;           /* a server of ours has greeted */
+	uint32_t version;      /* of the protocol, to ask for; 0: our own */
+	uint32_t peer_version; /* in the hello of a server that refused; 0: none came */
 	/* The key to prove, and what its handshake needs; key NULL: none, or it is proven. */
 	const struct auth_key *key;
 	struct handshake_context *handshakes;
@@ -165,7 +167,8 @@ static int client_send(void *user, const struct rpc_request *req)
 
 	if (!buf)
 		return -EPROTO;
-	err = rpc_request_encode(req, buf, channel_limits(ctl->channel)->msg_bytes, &len);
+	err = rpc_request_encode(req, channel_version(ctl->channel), buf,
+		channel_limits(ctl->channel)->msg_bytes, &len);
 	if (err) {
 		channel_send_cancel(ctl->channel, buf);
 		return err;
@@ -198,7 +201,7 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 {
 	struct rpc_reply rep;
 	const struct rpc_tail *piece = &rep.status_text.tail;
-	int err = rpc_reply_decode(&rep, event->data, event->len);
+	int err = rpc_reply_decode(&rep, channel_version(ctl->channel), event->data, event->len);
 
 	if (err || rep.op != op_of(ctl))
 		return fail(ctl, -EPROTO,
@@ -230,7 +233,7 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 static int take_snapshot(struct ctl *ctl, const struct event *event)
 {
 	struct rpc_reply rep;
-	int err = rpc_reply_decode(&rep, event->data, event->len);
+	int err = rpc_reply_decode(&rep, channel_version(ctl->channel), event->data, event->len);
 
 	if (err || rep.op != RPC_SNAPSHOT)
 		return fail(ctl, -EPROTO,
@@ -252,7 +255,7 @@ static int take_snapshot(struct ctl *ctl, const struct event *event)
 static int take_done(struct ctl *ctl, const struct event *event)
 {
 	struct rpc_reply rep;
-	int err = rpc_reply_decode(&rep, event->data, event->len);
+	int err = rpc_reply_decode(&rep, channel_version(ctl->channel), event->data, event->len);
 
 	if (err || rep.op != ctl->order->op)
 		return fail(ctl, -EPROTO,
@@ -302,10 +305,22 @@ static int may_not_open(struct ctl *ctl, int status)
 		errno_text(status));
 }
 
+static int no_common_version(struct ctl *ctl, int status)
+{
+	char why[WIRE_VERSION_TEXT_BYTES];
+
+	if (!ctl->peer_version || ctl->peer_version == wire_version())
+		return fail(ctl, status,
+			"no rmemfs-server listens there: it does not speak our protocol");
+	wire_version_refused_by_server(ctl->peer_version, why);
+	return fail(ctl, status, "%s", why);
+}
+
 static int take_closed(struct ctl *ctl, int status)
 {
+	ctl->peer_version = ctl->channel ? channel_peer_version(ctl->channel) : 0;
 	if (ctl->course && ctl->channel)
-		ctl->course->peer_version = channel_peer_version(ctl->channel);
+		ctl->course->peer_version = ctl->peer_version;
 	switch (status) {
 	case -ECONNREFUSED:
 	case -ENOENT:
@@ -313,9 +328,7 @@ static int take_closed(struct ctl *ctl, int status)
 	case -EACCES:
 		return may_not_open(ctl, status);
 	case -EPROTO:
-		return fail(ctl, status,
-			"no rmemfs-server of this version listens there: "
-			"install the same release on both machines");
+		return no_common_version(ctl, status);
 	case 0:
 	case -ECONNRESET:
 		return fail(ctl, -ECONNRESET,
@@ -357,7 +370,7 @@ static int take_proof(struct ctl *ctl, const struct event *event)
 	const struct key_proof_channel on = channel_of(ctl);
 	struct rpc_reply rep;
 	char why[256];
-	int n = rpc_reply_decode(&rep, event->data, event->len);
+	int n = rpc_reply_decode(&rep, channel_version(ctl->channel), event->data, event->len);
 
 	if (n || rep.op != RPC_AUTH)
 		return fail(ctl, -EPROTO,
@@ -439,7 +452,7 @@ static int converse(struct ctl *ctl)
 	return 0;
 }
 
-static int connect_and_ask(struct ctl *ctl)
+static int connect_once(struct ctl *ctl)
 {
 	struct transport_config config;
 	int err;
@@ -461,6 +474,8 @@ static int connect_and_ask(struct ctl *ctl)
 		take_closed(ctl, err);
 		goto err_evq;
 	}
+	if (ctl->version)
+		channel_ask_version(ctl->channel, ctl->version);
 	err = converse(ctl);
 	channel_delete(ctl->channel);
 	ctl->channel = NULL;
@@ -469,6 +484,20 @@ err_evq:
 err_close:
 	transport_close(ctl->transport);
 	return err;
+}
+
+/* A server that is still to be upgraded is asked in its own version, as the package's upgrade does.
+ * By its socket alone: over the network somebody between could lower the version. */
+static int connect_and_ask(struct ctl *ctl)
+{
+	int err = connect_once(ctl);
+
+	if (err != -EPROTO || ctl->opened || ctl->address.kind != TRANSPORT_SHM ||
+		ctl->peer_version == wire_version() ||
+		!wire_version_is_spoken(wire_version(), ctl->peer_version))
+		return err;
+	ctl->version = ctl->peer_version;
+	return connect_once(ctl);
 }
 
 static int prove_and_ask(struct ctl *ctl, const struct auth_key *key)

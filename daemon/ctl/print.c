@@ -250,7 +250,16 @@ static void print_squash(const json_t *session)
 			ctl_json_number(squash, "anonuid"), ctl_json_number(squash, "anongid"));
 }
 
-static void print_session(const json_t *session)
+/* A mount of an earlier release is to be upgraded before the server's next release. */
+static void print_wire(const json_t *session, uint64_t server)
+{
+	uint64_t version = ctl_json_number(session, "wire_version");
+
+	if (version && version != server)
+		printf(", wire protocol %" PRIu64, version);
+}
+
+static void print_session(const json_t *session, uint64_t wire)
 {
 	const json_t *channel;
 	size_t i;
@@ -263,6 +272,7 @@ static void print_session(const json_t *session)
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
 		shares(session) ? ", share" : "");
 	print_squash(session);
+	print_wire(session, wire);
 	putchar('\n');
 	if (shares(session))
 		print_holder(session);
@@ -574,7 +584,8 @@ static void print_sessions(const json_t *root)
 	const json_t *session;
 	size_t i;
 
-	json_array_foreach(json_object_get(root, "sessions"), i, session) print_session(session);
+	json_array_foreach(json_object_get(root, "sessions"), i, session)
+		print_session(session, ctl_json_number(root, "wire_version"));
 }
 
 bool ctl_is_for_mounts(const json_t *root)

@@ -90,8 +90,9 @@ static void print_head(const json_t *root)
 	printf("daemon      rmemfs %s, pid %" PRIu64 ", since %s\n", ctl_json_text(root, "version"),
 		ctl_json_number(root, "pid"),
 		clock_format((int64_t)ctl_json_number(root, "mounted"), -1, text));
-	printf("server      %s, protection: %s\n", ctl_json_text(root, "server"),
-		ctl_json_text(root, "protection"));
+	printf("server      %s, protection: %s, wire protocol %" PRIu64 "\n",
+		ctl_json_text(root, "server"), ctl_json_text(root, "protection"),
+		ctl_json_number(root, "wire_version"));
 	printf("state       %s\n", state_text(root, state, sizeof(state)));
 	print_remedy(root);
 	if (ctl_json_number(session, "losses"))

@@ -21,6 +21,7 @@
 #include "common/base/log.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
+#include "common/rpc/wire_version.h"
 #include "common/sandbox/sandbox.h"
 #include "daemon/mount/background.h"
 #include "daemon/admin/control.h"
@@ -562,7 +563,7 @@ int main(int argc, char **argv)
 	} else if (options.help) {
 		fputs(options_help, stdout);
 	} else if (options.version) {
-		puts("rmemfs " RMEMFS_VERSION);
+		printf("rmemfs %s (wire protocol %u)\n", RMEMFS_VERSION, wire_version());
 	} else {
 		status = run_options(&options);
 	}

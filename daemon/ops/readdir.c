@@ -111,7 +111,6 @@ static void readdir_ask(struct request *req, int status)
 {
 	struct readdir_state *st = op_state(req, struct readdir_state);
 	uint64_t offset = req->args.offset;
-	size_t room = RPC_MSG_BYTES - rpc_reply_tail_at(RPC_READDIR);
 
 	if (status) {
 		op_finish(req, status);
@@ -122,7 +121,7 @@ static void readdir_ask(struct request *req, int status)
 	st->op.call.req.readdir = (struct rpc_readdir){
 		.ino = st->op.inode->ino,
 		.cookie = offset <= COOKIE_DOTDOT ? 0 : offset,
-		.bytes = (uint32_t)min_u64(req->args.size, room),
+		.bytes = (uint32_t)min_u64(req->args.size, RPC_MSG_BYTES),
 		.plus = req->args.plus,
 	};
 	op_rpc(req, readdir_answered);

@@ -549,6 +549,8 @@ static void connection_closed(struct remote *r, int status)
 	if (ours) {
 		snprintf(why, sizeof(why), "%s", r->reason);
 	} else {
+		/* A server that does not speak our version is there, and has refused. */
+		r->refused |= status == -EPROTO && r->state == REMOTE_CONNECTING;
 		connect_failure_why(r, status, why, sizeof(why));
 		connect_failure_tell(r, status);
 	}

@@ -11,21 +11,21 @@
 void connect_failure_why(const struct remote *r, int status, char *buf, size_t len)
 {
 	uint32_t version = r->ch ? channel_peer_version(r->ch) : 0;
+	char mismatch[WIRE_VERSION_TEXT_BYTES];
 
-	if (status == -EPROTO && version && version != RMEMFS_WIRE_VERSION)
-		snprintf(buf, len,
-			"it speaks version %u of the protocol, we %u: install the same release on "
-			"both machines",
-			version, RMEMFS_WIRE_VERSION);
-	else if (status == -EPROTO)
+	if (status == -EPROTO && version && version != wire_version()) {
+		wire_version_refused_by_server(version, mismatch);
+		snprintf(buf, len, "%s", mismatch);
+	} else if (status == -EPROTO) {
 		snprintf(buf, len,
 			"no rmemfs server: it does not speak our protocol; another program listens "
-			"there, or another version: check the address and port");
-	else if (status == -EBADMSG)
+			"there: check the address and port");
+	} else if (status == -EBADMSG) {
 		snprintf(buf, len,
 			"bytes came that the server has not sent: somebody has come between");
-	else
+	} else {
 		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
+	}
 }
 
 /* Whether a server may come: there is none yet, or it has no time for a moment. */

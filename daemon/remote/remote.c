@@ -89,11 +89,12 @@ static void message_deliver(struct remote *r, const struct rpc_reply *rep)
 
 static void message_event(struct remote *r, const struct event *ev)
 {
+	uint32_t version = channel_version(r->ch);
 	struct rpc_reply rep;
 
 	if (ev->has_imm && ev->imm == RPC_RING && !ev->len) {
 		connection_rung(r);
-	} else if (ev->has_imm || rpc_reply_decode(&rep, ev->data, ev->len) != 0) {
+	} else if (ev->has_imm || rpc_reply_decode(&rep, version, ev->data, ev->len) != 0) {
 		remote_channel_drop(r, "malformed message of %u bytes", ev->len);
 	} else {
 		r->coded_bytes += ev->len;

@@ -42,7 +42,8 @@ int remote_channel_send(struct remote *r, const struct rpc_request *req)
 
 	if (!buf)
 		return -EAGAIN;
-	err = rpc_request_encode(req, buf, channel_limits(r->ch)->msg_bytes, &len);
+	err = rpc_request_encode(
+		req, channel_version(r->ch), buf, channel_limits(r->ch)->msg_bytes, &len);
 	if (err) {
 		channel_send_cancel(r->ch, buf);
 		return err;

@@ -343,10 +343,11 @@ static json_t *describe_session(const struct client_session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:s s:o s:s s:s s:b s:b s:b s:o s:o s:i s:I s:I s:o s:o s:o}", "id",
-		(json_int_t)session->stored.id, "holder", session->stored.holder, "client",
+	return json_pack("{s:I s:s s:o s:s s:s s:i s:b s:b s:b s:o s:o s:i s:I s:I s:o s:o s:o}",
+		"id", (json_int_t)session->stored.id, "holder", session->stored.holder, "client",
 		status_text_string(session->stored.client), "export", session->export->name,
-		"state", status_state_name(session), "read_only",
+		"state", status_state_name(session), "wire_version",
+		(int)session->stored.wire_version, "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
 		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
 		(session->stored.flags & ATTACH_SHARED) != 0, "squash", describe_squash(session),
@@ -366,7 +367,7 @@ static json_t *describe_identity(const struct server *s)
 	/* A string: readers that keep 53 bits would round the number. */
 	snprintf(incarnation, sizeof(incarnation), "%" PRIu64, s->incarnation);
 	return json_pack("{s:s s:i s:i s:s s:s s:I s:I s:o}", "version", RMEMFS_VERSION,
-		"wire_version", (int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
+		"wire_version", (int)wire_version(), "pid", (int)getpid(), "incarnation",
 		incarnation, "store_id", hex, "uptime_ms", (json_int_t)(now_ms() - s->start_ms),
 		"lease_ms", (json_int_t)s->lease_ms, "memory_dir", status_text_string(s->dir.path));
 }
@@ -466,9 +467,9 @@ static json_t *describe_for_client(const struct conn *c)
 		return status_describe(s, false);
 	}
 	return json_pack("{s:s s:i s:I s:I s:s s:o s:o}", "version", RMEMFS_VERSION, "wire_version",
-		(int)RMEMFS_WIRE_VERSION, "uptime_ms", (json_int_t)(now_ms() - s->start_ms),
-		"lease_ms", (json_int_t)s->lease_ms, "key", c->has_proof ? c->proof.id : "",
-		"exports", exports, "sessions", sessions);
+		(int)wire_version(), "uptime_ms", (json_int_t)(now_ms() - s->start_ms), "lease_ms",
+		(json_int_t)s->lease_ms, "key", c->has_proof ? c->proof.id : "", "exports", exports,
+		"sessions", sessions);
 }
 
 /* ---- over tcp and verbs ---------------------------------------------------------------------- */
@@ -484,7 +485,7 @@ static void tell_stranger(struct client_request *req)
 {
 	char text[128];
 	int len = snprintf(text, sizeof(text), "{\"version\":\"%s\",\"wire_version\":%d}",
-		RMEMFS_VERSION, RMEMFS_WIRE_VERSION);
+		RMEMFS_VERSION, (int)wire_version());
 	uint64_t offset = min_u64(req->rpc.status.offset, (uint64_t)len);
 	struct rpc_reply rep = {.status_text.total = (uint32_t)len};
 

@@ -33,7 +33,7 @@ int status_text_take(struct conn *c, json_t *root)
 void status_text_put(struct client_request *req, uint32_t offset)
 {
 	struct conn *c = req->conn;
-	uint64_t room = RPC_MSG_BYTES - rpc_reply_tail_at(req->rpc.op);
+	uint64_t room = RPC_MSG_BYTES - rpc_reply_tail_at(req->rpc.op, channel_version(c->channel));
 	struct rpc_reply rep = {0};
 
 	if (offset > c->status_len) {

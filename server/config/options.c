@@ -7,6 +7,7 @@
 
 #include "common/conf/args.h"
 #include "common/base/util.h"
+#include "common/rpc/wire_version.h"
 #include "server/base/refusal.h"
 #include "server/config/config_files.h"
 
@@ -150,7 +151,7 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 	case OPT_CHECK:
 		return take_check(args);
 	case 'V':
-		puts("rmemfs-server " RMEMFS_VERSION);
+		printf("rmemfs-server %s (wire protocol %u)\n", RMEMFS_VERSION, wire_version());
 		return OPTIONS_DONE;
 	case 'h':
 		fputs(help, stdout);

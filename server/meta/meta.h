@@ -242,6 +242,7 @@ struct meta_session {
 	 * server's own user, over shm. Empty: the record is of an earlier release, and nobody's. */
 	char holder[HOLDER_NAME_MAX + 1];
 	uint8_t token[TOKEN_BYTES]; /* random; each later ATTACH has to show it */
+	uint16_t wire_version;      /* that its channels speak, and its stored replies have */
 	char client[128];           /* for people; ATTACH's, made printable */
 };
 
@@ -249,6 +250,9 @@ struct meta_session {
 int meta_session_new(struct meta *m, struct meta_session *session);
 /* Stores other flags for a session; within a batch. */
 int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags);
+/* From now on the session speaks another version of the protocol: its stored replies are coded
+ * anew. Within a batch. */
+int meta_session_set_version(struct meta *m, uint64_t session, uint16_t version);
 /* Calls fn for every stored session (configured exports only). Outside batches, at start. */
 int meta_session_each(
 	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg);

@@ -3,6 +3,7 @@
 
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 enum { RECORD_BYTES_MAX = 1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(struct meta_session) };
 
@@ -33,13 +34,14 @@ int session_codec_put(struct meta *m, const struct session_record *rec)
 	struct wire_out w;
 
 	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u8(&w, rec->state | SESSION_HELD);
+	wire_put_u8(&w, rec->state | SESSION_HELD | SESSION_VERSION);
 	wire_put_u16(&w, rec->export_id);
 	wire_put_u32(&w, s->flags);
 	wire_put(&w, s->owner, OWNER_BYTES);
 	wire_put_u64(&w, s->instance);
 	wire_put_u16(&w, s->nchannels);
 	put_holder(&w, s);
+	wire_put_u16(&w, s->wire_version);
 	wire_put(&w, s->client, strnlen(s->client, sizeof(s->client) - 1));
 	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
 }
@@ -60,6 +62,7 @@ int session_codec_get(struct meta *m, struct store_key key, const struct store_v
 	s->nchannels = wire_get_u16(&r);
 	if (rec->state & SESSION_HELD)
 		get_holder(&r, s);
+	s->wire_version = rec->state & SESSION_VERSION ? wire_get_u16(&r) : RMEMFS_WIRE_FIRST;
 	if (r.truncated || wire_in_left(&r) >= sizeof(s->client))
 		return store_damaged(m->store, STORE_SESSION, key);
 	wire_get(&r, s->client, wire_in_left(&r));

@@ -353,3 +353,58 @@ int meta_reply_store(
 		return -EMSGSIZE;
 	return store_put(m->store, STORE_REPLY, STORE_KEY(session, slot), buf, wire_out_len(&w));
 }
+
+/* An answer that the version does not have is dropped: no client of that version asks for it. */
+static int recode_reply(struct meta *m, struct store_key key, const struct store_val *val,
+	uint32_t from, uint32_t to)
+{
+	uint8_t msg[RPC_MSG_BYTES];
+	struct rpc_reply rep;
+	struct wire_in r;
+	uint64_t seq;
+	size_t len;
+
+	wire_in_init(&r, val->data, val->len);
+	seq = wire_get_u64(&r);
+	if (r.truncated || rpc_reply_decode(&rep, from, r.pos, wire_in_left(&r)))
+		return store_damaged(m->store, STORE_REPLY, key);
+	if (rpc_reply_encode(&rep, to, msg, sizeof(msg), &len))
+		return store_del(m->store, STORE_REPLY, key);
+	return meta_reply_store(m, key.hi, (unsigned)key.lo, seq, msg, len);
+}
+
+static int recode_replies(struct meta *m, uint64_t session, uint32_t from, uint32_t to)
+{
+	struct store_key key = STORE_KEY(session);
+	struct store_val val;
+	int err;
+
+	for (;;) {
+		err = store_seek(m->store, STORE_REPLY, key, &key, &val);
+		if (!err && key.hi != session)
+			err = -ENOENT;
+		if (!err)
+			err = recode_reply(m, key, &val, from, to);
+		if (err)
+			return err == -ENOENT ? 0 : err;
+		key.lo++;
+	}
+}
+
+int meta_session_set_version(struct meta *m, uint64_t session, uint16_t version)
+{
+	struct store_val val;
+	struct session_record rec;
+	int err = meta_room(m, ROOM_PAGES, false);
+
+	if (!err)
+		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
+	if (!err)
+		err = session_codec_get(m, STORE_KEY(session), &val, &rec);
+	if (err)
+		return err;
+	charge_export(m, rec.export_id);
+	err = recode_replies(m, session, rec.session.wire_version, version);
+	rec.session.wire_version = version;
+	return err ? err : session_codec_put(m, &rec);
+}

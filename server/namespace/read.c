@@ -151,6 +151,7 @@ int ns_readdir(struct ns_call *c)
 	if (err)
 		return err;
 	wire_out_init(&w, c->tail->pos, min_u64(wire_out_room(c->tail), req->bytes));
+	w.version = c->tail->version;
 	while (fits) {
 		err = dirent_next(c->v, dir.key, cookie, &e);
 		if (!err)

@@ -45,6 +45,7 @@ static void ping(struct client_request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
 	struct client_session *session = req->conn->session;
+	uint32_t version = channel_version(req->conn->channel);
 	uint8_t tail[RPC_MSG_BYTES];
 	struct wire_out w;
 	bool all;
@@ -54,7 +55,7 @@ static void ping(struct client_request *req)
 	client_session_count(session, &req->rpc.ping);
 	rep.ping.snapshot = client_session_snapshot(session, &rep.ping.frozen);
 	rep.ping.give_pages = session->spare.asked;
-	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
+	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING, version));
 	all = put_news(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	client_request_answer(req, &rep);
@@ -75,6 +76,11 @@ static void control_cancel(struct client_request *req)
 		client_request_answer(req, &(struct rpc_reply){0});
 }
 
+static void control_trial(struct client_request *req)
+{
+	client_request_answer(req, &(struct rpc_reply){0});
+}
+
 typedef void control(struct client_request *req);
 
 static control *const without_session[RPC_OP_MAX] = {
@@ -86,6 +92,7 @@ static control *const without_session[RPC_OP_MAX] = {
 	[RPC_RELOAD] = reload_request,
 	[RPC_EVICT] = order_evict,
 	[RPC_LOG] = order_log,
+	[RPC_TRIAL] = control_trial,
 };
 
 static control *const of_session[RPC_OP_MAX] = {

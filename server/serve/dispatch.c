@@ -43,6 +43,11 @@ static int breach(struct client_request *req, const char *reason)
 	return 0;
 }
 
+static uint32_t version_of(const struct client_request *req)
+{
+	return channel_version(req->conn->channel);
+}
+
 /* Takes the reply of an earlier execution, if there is one. 1: it was taken. */
 static int take_stored(struct meta *m, struct client_request *req)
 {
@@ -62,7 +67,7 @@ static int take_stored(struct meta *m, struct client_request *req)
 		breach(req, "a sequence number of the past");
 		return 1;
 	}
-	if (len > RPC_MSG_BYTES || rpc_reply_decode(&rep, msg, len))
+	if (len > RPC_MSG_BYTES || rpc_reply_decode(&rep, version_of(req), msg, len))
 		return -EBADMSG;
 	if (rep.op != rpc->op) {
 		breach(req, "another request under a sequence number that was used");
@@ -107,7 +112,7 @@ static int encode_reply(struct server *s, struct client_request *req, struct rpc
 
 	if (!rep->status)
 		fill_lease(rep, s->lease_ms);
-	err = rpc_reply_encode(rep, req->reply, RPC_MSG_BYTES, &len);
+	err = rpc_reply_encode(rep, version_of(req), req->reply, RPC_MSG_BYTES, &len);
 	if (err)
 		return err;
 	req->reply_len = (uint32_t)len;
@@ -190,10 +195,11 @@ static int execute_in_store(
 		.asker = req,
 		.kept = &req->conn->kept,
 	};
-	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
+	size_t tail_at = rpc_reply_tail_at(req->rpc.op, version_of(req));
 	struct wire_out tail;
 
 	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
+	tail.version = version_of(req);
 	return execute_request(s->meta, &ctx, &req->rpc, rep, &tail);
 }
 

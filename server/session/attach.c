@@ -13,6 +13,7 @@
 #include "common/base/util.h"
 #include "common/auth/auth_token.h"
 #include "server/base/squash_text.h"
+#include "server/session/attach_change.h"
 #include "server/session/attach_refusal.h"
 #include "server/session/auth.h"
 #include "server/session/peers.h"
@@ -175,6 +176,7 @@ static int begin_session(
 		.flags = a->flags,
 		.instance = a->instance,
 		.nchannels = a->nchannels,
+		.wire_version = (uint16_t)channel_version(req->conn->channel),
 	};
 	int err;
 
@@ -442,47 +444,12 @@ static bool predecessor_lives(struct client_session *session, const struct clien
 	return lives;
 }
 
-static int store_flags(struct client_session *session, uint32_t flags)
-{
-	struct meta *m = session->server->meta;
-	int err = meta_begin(m);
-
-	if (err)
-		return err;
-	err = meta_session_set_flags(m, session->stored.id, flags);
-	if (!err)
-		return meta_commit(m);
-	meta_abort(m);
-	return err;
-}
-
-/* Makes the session read-only, or no longer so. The keys that it has are of the other kind then:
- * all its channels are fenced. */
-static int change_flags(struct client_session *session, uint32_t flags)
-{
-	static struct log_ratelimit limit = {.burst = LOG_BURST};
-	int err;
-
-	if (flags == session->stored.flags)
-		return 0;
-	err = store_flags(session, flags);
-	if (err)
-		return err;
-	session->stored.flags = flags;
-	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
-			session->stored.client, session->export->name,
-			flags & ATTACH_READ_ONLY ? "is read-only now" : "may write now");
-	list_for_each (pos, &session->conns)
-		conn_fence(list_entry(pos, struct conn, link));
-	return 0;
-}
-
 /* Each ATTACH changes the session only when it joins. While it waits another one may want the
  * opposite. */
 static void change_and_join(struct client_request *req, struct client_session *session)
 {
-	int err = change_flags(session, req->rpc.attach.flags);
+	int err = attach_change_session(
+		session, req->rpc.attach.flags, (uint16_t)channel_version(req->conn->channel));
 
 	if (err)
 		client_request_refuse(req, err, "can't change session %" PRIu64 ": %s",

@@ -42,6 +42,11 @@
  * nothing: -EROFS if it would write what others read. So a session that has become read-only has no
  * key that writes, from the answer to the last channel's ATTACH on.
  *
+ * All channels of a session speak one version of the protocol (wire_version.h), which is stored:
+ * the session keeps it while its client's program runs, also when the server is upgraded meanwhile.
+ * Where another program has taken the mount over and resumes the session in another version, that
+ * changes the session in the same way. The replies that it has in the store are coded anew.
+ *
  * THREADS    The metadata thread.
  */
 #ifndef RMEMFS_SERVER_SESSION_ATTACH_H

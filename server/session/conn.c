@@ -482,7 +482,7 @@ void client_request_answer(struct client_request *req, struct rpc_reply *rep)
 	rep->op = req->rpc.op;
 	rep->slot = req->rpc.slot;
 	rep->seq = req->rpc.seq;
-	err = rpc_reply_encode(rep, buf, RPC_MSG_BYTES, &len);
+	err = rpc_reply_encode(rep, channel_version(c->channel), buf, RPC_MSG_BYTES, &len);
 	if (err) {
 		log_error("can't encode a reply to %s: %s", rpc_op_info(rep->op)->name,
 			errno_text(err));
@@ -614,7 +614,7 @@ static void receive(struct conn *c, const struct event *event)
 		channel_recv_done(c->channel, event->data);
 		return;
 	}
-	if (rpc_request_decode(&rpc, event->data, event->len))
+	if (rpc_request_decode(&rpc, channel_version(c->channel), event->data, event->len))
 		req = NULL;
 	else
 		req = place_request(c, &rpc, &breach);

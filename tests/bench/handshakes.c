@@ -66,7 +66,7 @@ static int send_request(void *user, const struct rpc_request *req)
 	void *buf = channel_send_buffer(seat->channel);
 	size_t len;
 
-	if (!buf || rpc_request_encode(req, buf, RPC_MSG_BYTES, &len))
+	if (!buf || rpc_request_encode(req, RMEMFS_WIRE_VERSION, buf, RPC_MSG_BYTES, &len))
 		return -EPROTO;
 	return channel_send(seat->channel, buf, (uint32_t)len, 0, 0);
 }
@@ -191,7 +191,8 @@ static bool take(const struct event *event, struct rpc_reply *rep)
 	} else if (event->type == EV_CLOSED) {
 		come_again(seat);
 	} else if (event->type == EV_RECV) {
-		if (event->len && rpc_reply_decode(rep, event->data, event->len))
+		if (event->len &&
+			rpc_reply_decode(rep, RMEMFS_WIRE_VERSION, event->data, event->len))
 			errx(1, "%s: a malformed message", server);
 		is_for_us = seat->state == READY && event->len;
 		if (event->len && !is_for_us)

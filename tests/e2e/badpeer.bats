@@ -14,7 +14,7 @@ setup() {
 		address=shm:$socket source=$socket:/default options=transport=shm
 	fi
 	version=$(sed -n 's/^enum { RMEMFS_WIRE_VERSION = \([0-9]*\) };/\1/p' \
-		"$repository/common/rpc/wire.h")
+		"$repository/common/rpc/wire_version.h")
 }
 
 teardown() {
@@ -189,7 +189,7 @@ refused() {
 	run badpeer hello "$address" 99
 	echo "$output"
 	[ "$output" = "version $version status -71" ]
-	grep "refused: it speaks version 99 of the protocol, we $version: install the same release on both machines" "$dir/server.log"
+	grep "refused: it speaks version 99 of the protocol, this server $version: upgrade this server first" "$dir/server.log"
 	run badpeer hello "$address" "$version"
 	[ "$output" = "version $version status 0" ]
 }
@@ -198,7 +198,7 @@ refused() {
 	bad serve "$address" 99
 	until_true 10 bad_is_ready
 	refused 3600
-	[[ $output == *"${address#*:}: it speaks version 99 of the protocol, we $version: install the same release on both machines" ]]
+	[[ $output == *"${address#*:}: it speaks versions 98 and 99 of the protocol, this client $version: upgrade this client" ]]
 	kill "$bad_pid"
 	wait "$bad_pid" || true
 }

@@ -201,7 +201,7 @@ static void put_request(int fd, const struct rpc_request *req)
 	uint8_t msg[MSG_BYTES];
 	size_t len;
 
-	if (rpc_request_encode(req, msg, sizeof(msg), &len))
+	if (rpc_request_encode(req, RMEMFS_WIRE_VERSION, msg, sizeof(msg), &len))
 		errx(1, "can't encode");
 	put_message(fd, msg, len);
 }
@@ -354,7 +354,8 @@ static void prove_step(int fd, struct handshake *h, uint8_t step, struct rpc_rep
 	if (step == 2)
 		protect(fd, h);
 	len = get_message(fd, msg);
-	if (!len || rpc_reply_decode(rep, msg + FRAME_BYTES, len) || rep->status)
+	if (!len || rpc_reply_decode(rep, RMEMFS_WIRE_VERSION, msg + FRAME_BYTES, len) ||
+		rep->status)
 		errx(1, "the key is refused");
 }
 
@@ -397,7 +398,8 @@ static int attach_as(const char *client, const char *export, uint32_t flags)
 	};
 	put_request(fd, &req);
 	len = get_message(fd, msg);
-	if (!len || rpc_reply_decode(&rep, msg + FRAME_BYTES, len) || rep.status)
+	if (!len || rpc_reply_decode(&rep, RMEMFS_WIRE_VERSION, msg + FRAME_BYTES, len) ||
+		rep.status)
 		errx(1, "not attached");
 	return fd;
 }
@@ -509,7 +511,8 @@ static struct rpc_region first_region(int fd)
 
 	put_request(fd, &req);
 	len = get_message(fd, msg);
-	if (!len || rpc_reply_decode(&rep, msg + FRAME_BYTES, len) || rep.status)
+	if (!len || rpc_reply_decode(&rep, RMEMFS_WIRE_VERSION, msg + FRAME_BYTES, len) ||
+		rep.status)
 		errx(1, "no regions");
 	in = rpc_tail_reader(&rep.regions.tail);
 	if (!rpc_get_region(&in, &region))
@@ -698,7 +701,7 @@ static void put_answer(int fd, const struct rpc_request *req, int status, const 
 		rep.status_text.tail =
 			(struct rpc_tail){(const uint8_t *)text, rep.status_text.total};
 	}
-	if (rpc_reply_encode(&rep, msg, sizeof(msg), &len))
+	if (rpc_reply_encode(&rep, RMEMFS_WIRE_VERSION, msg, sizeof(msg), &len))
 		errx(1, "can't encode");
 	put_message(fd, msg, len);
 }
@@ -720,7 +723,7 @@ static void answer(int status, const char *text)
 			put_hello(fd, RMEMFS_WIRE_VERSION);
 			len = get_message(fd, msg);
 		}
-		if (len && !rpc_request_decode(&req, msg + FRAME_BYTES, len)) {
+		if (len && !rpc_request_decode(&req, RMEMFS_WIRE_VERSION, msg + FRAME_BYTES, len)) {
 			put_answer(fd, &req, status, text);
 			/* The peer closes when it has read everything. */
 			await_close(fd);

@@ -145,7 +145,7 @@ is_silent() {
 	grep -c '^RMEMFS-KEY-x*$' "$dir/report"
 	grep -qx -- '---- ended with status 7' "$dir/report"
 	grep -qx -- '---- longer than 256 KiB: the rest is missing' "$dir/report"
-	grep -qx "rmemfs-server $(rmemfsctl --version | cut -d ' ' -f 2)" "$dir/report"
+	grep -qx "rmemfs-server $(rmemfsctl --version | cut -d ' ' -f 2-)" "$dir/report"
 	grep -q "^$mnt  " "$dir/report"
 	grep -q '^failure\|^warning\|^ok  ' "$dir/report"
 	[ "$(tail -n 1 "$dir/report")" = "==== end" ]

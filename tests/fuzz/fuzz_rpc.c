@@ -1,5 +1,5 @@
-/* fuzz_rpc.c - any bytes as a request and as a reply. A message that decodes is walked to its last
- * element, and encodes into the same bytes again. */
+/* fuzz_rpc.c - any bytes as a request and as a reply, of each version. A message that decodes is
+ * walked to its last element, and encodes into the same bytes again. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,24 +48,25 @@ static void walk_dirents(const struct rpc_readdir_reply *rep)
 		demand(d.name.len && !memchr(d.name.s, '/', d.name.len));
 }
 
-static void try_request(const uint8_t *data, size_t len)
+static void try_request(uint32_t version, const uint8_t *data, size_t len)
 {
 	struct rpc_request q;
 	size_t out_len;
 
-	if (rpc_request_decode(&q, data, len))
+	if (rpc_request_decode(&q, version, data, len))
 		return;
 	if (q.op == RPC_COMMIT)
 		walk_extents(&q.commit.tail);
-	demand_same(rpc_request_encode(&q, out, sizeof(out), &out_len), out_len, data, len);
+	demand_same(
+		rpc_request_encode(&q, version, out, sizeof(out), &out_len), out_len, data, len);
 }
 
-static void try_reply(const uint8_t *data, size_t len)
+static void try_reply(uint32_t version, const uint8_t *data, size_t len)
 {
 	struct rpc_reply p;
 	size_t out_len;
 
-	if (rpc_reply_decode(&p, data, len))
+	if (rpc_reply_decode(&p, version, data, len))
 		return;
 	if (!p.status && p.op == RPC_EXTENTS)
 		walk_extents(&p.extents.tail);
@@ -73,14 +74,16 @@ static void try_reply(const uint8_t *data, size_t len)
 		walk_regions(&p.regions.tail);
 	if (!p.status && p.op == RPC_READDIR)
 		walk_dirents(&p.readdir);
-	demand_same(rpc_reply_encode(&p, out, sizeof(out), &out_len), out_len, data, len);
+	demand_same(rpc_reply_encode(&p, version, out, sizeof(out), &out_len), out_len, data, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	if (len <= sizeof(out)) {
-		try_request(data, len);
-		try_reply(data, len);
+	if (len > sizeof(out))
+		return 0;
+	for (uint32_t version = RMEMFS_WIRE_FIRST; version <= RMEMFS_WIRE_NEXT; version++) {
+		try_request(version, data, len);
+		try_reply(version, data, len);
 	}
 	return 0;
 }

@@ -10,7 +10,6 @@
 #include <sys/un.h>
 
 #include "common/transport/address.h"
-#include "common/rpc/wire.h"
 
 int sock_channel_init(struct sock_channel *ch, struct sock_evq *q, bool server,
 	const struct channel_limits *limits,
@@ -179,10 +178,12 @@ int sock_hello_recv(int fd, uint8_t hello[TRANSPORT_HELLO_BYTES], uint32_t *got)
 	return *got == TRANSPORT_HELLO_BYTES;
 }
 
-static struct transport_hello hello_of(const struct transport_config *config)
+static struct transport_hello hello_of(const struct sock_channel *ch)
 {
+	const struct transport_config *config = &ch->base.transport->config;
+
 	return (struct transport_hello){
-		.version = RMEMFS_WIRE_VERSION,
+		.version = ch->base.version,
 		.msg_bytes = config->msg_bytes,
 		.nrecv = config->nrecv,
 		.nwork = config->nwork,
@@ -214,7 +215,7 @@ static int sock_channel_settle(struct sock_channel *ch, const struct transport_h
 
 int sock_channel_answer(struct sock_channel *ch)
 {
-	struct transport_hello peer, ours = hello_of(&ch->base.transport->config);
+	struct transport_hello peer, ours = hello_of(ch);
 	int err = transport_hello_decode(ch->hello, &peer);
 
 	if (!err)
@@ -232,7 +233,7 @@ int sock_channel_answer(struct sock_channel *ch)
 
 void sock_channel_refuse(struct sock_channel *ch, int status)
 {
-	struct transport_hello ours = hello_of(&ch->base.transport->config);
+	struct transport_hello ours = hello_of(ch);
 
 	ours.status = status;
 	/* If the answer can't be sent, nothing changes for us. */
@@ -297,7 +298,7 @@ int sock_channel_connect(struct sock_channel *ch, const struct transport_address
 /* Returns 1 when connected and our hello is out. */
 static int greet_first(struct sock_channel *ch)
 {
-	struct transport_hello ours = hello_of(&ch->base.transport->config);
+	struct transport_hello ours = hello_of(ch);
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof(int);
 	int error, err;
@@ -340,7 +341,7 @@ int sock_channel_greet(struct sock_channel *ch)
 	ch->base.peer_version = peer.version;
 	if (peer.status)
 		return sock_peer_status(peer.status);
-	if (peer.version != RMEMFS_WIRE_VERSION || peer.msg_bytes > config->msg_bytes ||
+	if (peer.version != ch->base.version || peer.msg_bytes > config->msg_bytes ||
 		peer.nwork > config->nwork)
 		return -EPROTO;
 	ch->base.messages_only = ch->base.asks_messages_only && peer.flags & HELLO_MESSAGES_ONLY;

@@ -15,7 +15,6 @@
 #include "common/base/log.h"
 #include "common/transport/sock/unix.h"
 #include "common/base/util.h"
-#include "common/rpc/wire.h"
 
 enum {
 	GUESTS_MAX = 1024,
@@ -151,27 +150,22 @@ void sock_guests_fini(struct sock_guests *guests)
 /* Tells a peer that speaks our protocol why it is refused; others get a closed connection. */
 static int check_hello(struct sock_guest *guest)
 {
-	static struct log_ratelimit limit;
-	struct transport_hello hello, answer = {
-					      .version = RMEMFS_WIRE_VERSION,
-					      .status = -EPROTO,
-				      };
-	int err = transport_hello_decode(guest->hello, &hello);
-	char peer[128];
+	static struct log_ratelimit strangers, versions = {.burst = HELLO_LOG_BURST};
+	struct transport_hello answer = {.status = -EPROTO};
+	char peer[128], why[HELLO_WHY_BYTES];
+	int err = transport_hello_judge(guest->hello, &answer.version, why);
+	bool is_version = err == -EPROTONOSUPPORT;
 
-	if (!err && hello.version == RMEMFS_WIRE_VERSION)
+	guest->version = answer.version;
+	if (!err)
 		return 0;
 	/* Log before the answer, so that a refused peer's user finds the reason here, too. */
-	if (log_ratelimit_ok(&limit, LOG_MS)) {
+	if (log_ratelimit_ok(
+		    is_version ? &versions : &strangers, is_version ? HELLO_LOG_MS : LOG_MS)) {
 		format_peer(guest, peer, sizeof(peer));
-		if (err)
-			log_warning("%s: refused: it does not speak our protocol", peer);
-		else
-			log_warning("%s: refused: it speaks version %u of the protocol, we %u: "
-				    "install the same release on both machines",
-				peer, hello.version, RMEMFS_WIRE_VERSION);
+		log_warning("%s: refused: %s", peer, why);
 	}
-	if (!err)
+	if (is_version)
 		(void)sock_hello_send(guest->fd, &answer);
 	return -EPROTO;
 }
@@ -221,6 +215,7 @@ int sock_guest_move(struct sock_guest *guest, struct sock_channel *ch,
 	if (err)
 		return err;
 	memcpy(ch->hello, guest->hello, sizeof(ch->hello));
+	ch->base.version = guest->version;
 	format_peer(guest, ch->base.peer, sizeof(ch->base.peer));
 	ch->base.peer_address = guest->peer.addr;
 	ch->base.peer_pid = guest->pid;

@@ -29,6 +29,7 @@ struct sock_guest {
 	uid_t uid; /* shm */
 	uint8_t hello[TRANSPORT_HELLO_BYTES];
 	uint32_t hello_got;
+	uint32_t version; /* of a hello that was taken: to be spoken */
 };
 
 /* Makes a channel of a guest whose hello is whole and of our version. It takes the guest's

@@ -11,7 +11,6 @@
 
 #include "common/transport/address.h"
 #include "common/base/util.h"
-#include "common/rpc/wire.h"
 
 enum { LISTEN_BACKLOG = 128 };
 
@@ -58,10 +57,11 @@ static void set_ack_timeout(struct verbs_channel *ch)
 
 /* ---- hellos ---------------------------------------------------------------------------------- */
 
-static void hello_encode(const struct transport *t, int status, uint8_t out[TRANSPORT_HELLO_BYTES])
+static void hello_encode(
+	const struct transport *t, uint32_t version, int status, uint8_t out[TRANSPORT_HELLO_BYTES])
 {
 	struct transport_hello hello = {
-		.version = RMEMFS_WIRE_VERSION,
+		.version = version,
 		.msg_bytes = t->config.msg_bytes,
 		.nrecv = t->config.nrecv,
 		.nwork = t->config.nwork,
@@ -77,26 +77,18 @@ static bool may_tell(const struct verbs_channel *ch)
 	return ch->base.server && log_ratelimit_ok(&verbs_evq(ch->base.q)->strangers, VERBS_LOG_MS);
 }
 
-/* Settles the sizes with the peer's; -EPROTO: not our protocol or version, or impossible sizes. */
+/* Settles the sizes with the peer's. Client: -EPROTO also for a version that it did not ask for. */
 static int hello_settle(struct verbs_channel *ch, const struct cm_event *event)
 {
 	const struct transport_config *config = &ch->base.transport->config;
 	struct channel_limits *limits = &ch->base.limits;
 	struct transport_hello hello;
 
-	if (!event->has_hello || transport_hello_decode(event->hello, &hello)) {
-		if (may_tell(ch))
-			log_warning("%s: refused: it does not speak our protocol", ch->base.peer);
+	if (transport_hello_decode(event->hello, &hello))
 		return -EPROTO;
-	}
 	ch->base.peer_version = hello.version;
-	if (hello.version != RMEMFS_WIRE_VERSION) {
-		if (may_tell(ch))
-			log_warning("%s: refused: it speaks version %u of the protocol, we %d: "
-				    "install the same release on both machines",
-				ch->base.peer, hello.version, RMEMFS_WIRE_VERSION);
+	if (hello.version != ch->base.version)
 		return -EPROTO;
-	}
 	if (!hello.msg_bytes || !hello.nrecv || !hello.nwork)
 		return -EPROTO;
 	limits->msg_bytes = (uint32_t)min_u64(config->msg_bytes, hello.msg_bytes);
@@ -106,11 +98,12 @@ static int hello_settle(struct verbs_channel *ch, const struct cm_event *event)
 	return 0;
 }
 
-static void reject_id(const struct transport *t, struct rdma_cm_id *id, int status)
+static void reject_id(
+	const struct transport *t, struct rdma_cm_id *id, uint32_t version, int status)
 {
 	uint8_t hello[TRANSPORT_HELLO_BYTES];
 
-	hello_encode(t, status, hello);
+	hello_encode(t, version, status, hello);
 	rdma_reject(id, hello, sizeof(hello));
 }
 
@@ -206,14 +199,25 @@ void verbs_listener_delete(struct listener *base)
 	free(l);
 }
 
+static void tell_unspoken(const struct verbs_channel *ch, int err, const char *why)
+{
+	static struct log_ratelimit versions = {.burst = HELLO_LOG_BURST};
+
+	if (err == -EPROTONOSUPPORT ? log_ratelimit_ok(&versions, HELLO_LOG_MS) : may_tell(ch))
+		log_warning("%s: refused: %s", ch->base.peer, why);
+}
+
 static void incoming(struct verbs_evq *q, const struct cm_event *event)
 {
 	struct verbs_transport *t = verbs_transport(q->base.transport);
 	struct verbs_channel *ch;
+	char why[HELLO_WHY_BYTES];
+	uint32_t version;
+	int unspoken = transport_hello_judge(event->hello, &version, why);
 	int err = verbs_channel_new(&q->base, true, CH_INCOMING, &ch);
 
 	if (err) {
-		reject_id(&t->base, event->id, err);
+		reject_id(&t->base, event->id, version, err);
 		rdma_destroy_id(event->id);
 		return;
 	}
@@ -224,9 +228,14 @@ static void incoming(struct verbs_evq *q, const struct cm_event *event)
 	ch->read_depth_out = (uint8_t)min_u64(t->read_depth_out, event->read_depth_out);
 	ch->read_depth_in = (uint8_t)min_u64(t->read_depth_in, event->read_depth_in);
 	set_peer(ch);
-	err = ch->id->verbs == t->context ? hello_settle(ch, event) : -ENODEV;
+	ch->base.version = version;
+	if (unspoken)
+		tell_unspoken(ch, unspoken, why);
+	err = unspoken ? -EPROTO : 0;
+	if (!err)
+		err = ch->id->verbs == t->context ? hello_settle(ch, event) : -ENODEV;
 	if (err) {
-		reject_id(&t->base, ch->id, err);
+		reject_id(&t->base, ch->id, version, err);
 		verbs_channel_free(ch);
 		return;
 	}
@@ -254,7 +263,7 @@ int verbs_accept(struct channel *base)
 	struct rdma_conn_param param = conn_param(ch, hello);
 	int err;
 
-	hello_encode(base->transport, 0, hello);
+	hello_encode(base->transport, base->version, 0, hello);
 	channel_keep_hello(base, true, hello);
 	set_ack_timeout(ch);
 	err = verbs_channel_build(ch);
@@ -273,7 +282,7 @@ void verbs_reject(struct channel *base)
 {
 	struct verbs_channel *ch = verbs_channel(base);
 
-	reject_id(base->transport, ch->id, -ECONNREFUSED);
+	reject_id(base->transport, ch->id, base->version, -ECONNREFUSED);
 	verbs_channel_free(ch);
 }
 
@@ -322,7 +331,7 @@ static int route_resolved(struct verbs_channel *ch)
 	struct rdma_conn_param param = conn_param(ch, hello);
 	int err;
 
-	hello_encode(ch->base.transport, 0, hello);
+	hello_encode(ch->base.transport, ch->base.version, 0, hello);
 	channel_keep_hello(&ch->base, false, hello);
 	err = verbs_channel_build(ch);
 	if (err)
@@ -341,7 +350,7 @@ static int rejected(struct verbs_channel *ch, const struct cm_event *event)
 	if (transport_hello_decode(event->hello, &hello))
 		return -EPROTO;
 	ch->base.peer_version = hello.version;
-	if (hello.version != RMEMFS_WIRE_VERSION)
+	if (hello.version != ch->base.version)
 		return -EPROTO;
 	return hello.status == -EPROTO ? -EPROTO : -ECONNREFUSED;
 }
@@ -428,6 +437,7 @@ static void copy_event(const struct rdma_cm_event *from, struct cm_event *to)
 		return;
 	to->read_depth_out = conn->initiator_depth;
 	to->read_depth_in = conn->responder_resources;
+	/* Without one it is zeros, which have not the magic. */
 	to->has_hello = conn->private_data && conn->private_data_len >= TRANSPORT_HELLO_BYTES;
 	if (to->has_hello)
 		memcpy(to->hello, conn->private_data, TRANSPORT_HELLO_BYTES);

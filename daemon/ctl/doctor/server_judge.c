@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 static const char *kind_of(const struct server_course *c)
 {
@@ -125,11 +125,11 @@ static void tell_version(const struct server_course *c, struct report *r)
 	}
 	report_found(r, c->without,
 		"%s %s: the server speaks version %u of the protocol, this "
-		"program %d",
-		kind_of(c), c->address, theirs, RMEMFS_WIRE_VERSION);
+		"program %u",
+		kind_of(c), c->address, theirs, wire_version());
 	report_cause(r, "the two machines have different releases");
 	report_remedy(r, "upgrade rmemfs %s",
-		theirs < RMEMFS_WIRE_VERSION ? "on the server" : "on this machine");
+		theirs < wire_version() ? "on the server" : "on this machine");
 }
 
 static void tell_proof(const struct server_course *c, struct report *r)
@@ -191,7 +191,7 @@ static void tell_success(const struct server_course *c, struct report *r)
 	else if (c->kind == TRANSPORT_VERBS)
 		report_found(r, VERDICT_OK, "verbs %s: by %s port %u", c->address, c->path.device,
 			c->path.port);
-	report_found(r, VERDICT_OK, "%s %s: a server of protocol version %u answers; %s%s%s",
+	report_found(r, VERDICT_OK, "%s %s: a server answers in protocol version %u; %s%s%s",
 		kind_of(c), c->address, course->peer_version,
 		course->key_id[0] ? "both have proven key " : "no key was proven", course->key_id,
 		channel_protection_note(course->protection));

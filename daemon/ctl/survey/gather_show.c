@@ -36,8 +36,8 @@ void gather_show_program(void)
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	self[max_i64(len, 0)] = '\0';
-	printf("rmemfsctl %s, wire protocol %d, of user %u\n%s\n", RMEMFS_VERSION,
-		RMEMFS_WIRE_VERSION, (unsigned)geteuid(), self);
+	printf("rmemfsctl %s, wire protocol %u, of user %u\n%s\n", RMEMFS_VERSION, wire_version(),
+		(unsigned)geteuid(), self);
 }
 
 static int print_library(struct dl_phdr_info *info, size_t size, void *arg)

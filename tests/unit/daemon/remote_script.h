@@ -86,7 +86,8 @@ static inline void script_reply(struct channel *ch, struct rpc_reply *rep)
 
 	if (!buf)
 		return;
-	if (rpc_reply_encode(rep, buf, channel_limits(ch)->msg_bytes, &len) != 0)
+	if (rpc_reply_encode(rep, RMEMFS_WIRE_VERSION, buf, channel_limits(ch)->msg_bytes, &len) !=
+		0)
 		abort();
 	channel_send(ch, buf, (uint32_t)len, 0, 0);
 }
@@ -254,7 +255,8 @@ static inline void script_execute(
 	else if (req->op == RPC_COMMIT)
 		rep.attr.attr.ino = req->commit.ino;
 	slot->seq = req->seq;
-	if (rpc_reply_encode(&rep, slot->reply, sizeof(slot->reply), &slot->len) != 0)
+	if (rpc_reply_encode(
+		    &rep, RMEMFS_WIRE_VERSION, slot->reply, sizeof(slot->reply), &slot->len) != 0)
 		abort();
 }
 
@@ -303,7 +305,7 @@ static inline void script_message(struct script *sc, const struct event *ev)
 
 	if (c && c->ch != ev->channel)
 		return;
-	if (rpc_request_decode(&req, ev->data, ev->len) != 0)
+	if (rpc_request_decode(&req, RMEMFS_WIRE_VERSION, ev->data, ev->len) != 0)
 		atomic_fetch_add(&sc->nviolations, 1);
 	else if (req.op == RPC_ATTACH)
 		script_attach(sc, ev->channel, &req);

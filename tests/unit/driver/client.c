@@ -81,6 +81,8 @@ void client_connect(struct rpc_client *c)
 
 	server_address(c->server, &address);
 	assert_int_equal(channel_connect(c->q, &address, &c->channel), 0);
+	if (c->version)
+		channel_ask_version(c->channel, c->version);
 	client_event(c, &event);
 	if (event.type != EV_OPEN) {
 		server_read_log(c->server, log, sizeof(log));
@@ -122,7 +124,8 @@ void client_send(struct rpc_client *c, const struct rpc_request *req)
 	uint8_t msg[RPC_MSG_BYTES];
 	size_t len;
 
-	assert_int_equal(rpc_request_encode(req, msg, sizeof(msg), &len), 0);
+	assert_int_equal(
+		rpc_request_encode(req, channel_version(c->channel), msg, sizeof(msg), &len), 0);
 	client_send_bytes(c, msg, len);
 }
 
@@ -150,7 +153,8 @@ void client_receive(struct rpc_client *c, struct rpc_reply *rep)
 	memcpy(c->reply, event.data, event.len);
 	c->reply_len = event.len;
 	channel_recv_done(c->channel, event.data);
-	assert_int_equal(rpc_reply_decode(rep, c->reply, c->reply_len), 0);
+	assert_int_equal(
+		rpc_reply_decode(rep, channel_version(c->channel), c->reply, c->reply_len), 0);
 }
 
 void client_number(struct rpc_client *c, unsigned slot, struct rpc_request *req)

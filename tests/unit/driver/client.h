@@ -95,7 +95,8 @@ struct rpc_client {
 	uint64_t instance;
 	uint16_t index, nchannels;
 	uint32_t flags;
-	bool proven; /* the server's key, on the present channel */
+	uint32_t version; /* of the protocol; 0: this release's */
+	bool proven;      /* the server's key, on the present channel */
 	struct rpc_attach_reply attached;
 	uint64_t ended; /* field of ATTACH */
 	bool loses;     /* flag of BYE */

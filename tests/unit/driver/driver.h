@@ -29,5 +29,6 @@ int driver_run_squash(void);
 int driver_run_start(void);
 int driver_run_strangers(void);
 int driver_run_sweep(void);
+int driver_run_versions(void);
 
 #endif

@@ -118,7 +118,7 @@ static void take_reply(struct member *m, const struct event *event)
 {
 	struct rpc_reply rep;
 
-	assert_int_equal(rpc_reply_decode(&rep, event->data, event->len), 0);
+	assert_int_equal(rpc_reply_decode(&rep, RMEMFS_WIRE_VERSION, event->data, event->len), 0);
 	assert_int_equal(rep.status, 0);
 	if (rep.op == RPC_AUTH) {
 		take_auth(m, &rep);
@@ -213,8 +213,9 @@ static void stranger_send_auth(int fd, const void *flight, size_t len)
 	struct sock_frame frame = {.type = FRAME_MESSAGE};
 	size_t n;
 
-	assert_int_equal(
-		rpc_request_encode(&req, bytes + FRAME_BYTES, sizeof(bytes) - FRAME_BYTES, &n), 0);
+	assert_int_equal(rpc_request_encode(&req, RMEMFS_WIRE_VERSION, bytes + FRAME_BYTES,
+				 sizeof(bytes) - FRAME_BYTES, &n),
+		0);
 	frame.len = n;
 	sock_frame_encode(&frame, bytes);
 	(void)!send(fd, bytes, FRAME_BYTES + n, MSG_NOSIGNAL);

@@ -135,7 +135,9 @@ static bool next_reply(struct rpc_reply *rep)
 		if (event.len) { /* else a ring */
 			memcpy(hostile.reply, event.data, event.len);
 			channel_recv_done(hostile.channel, event.data);
-			assert_int_equal(rpc_reply_decode(rep, hostile.reply, event.len), 0);
+			assert_int_equal(rpc_reply_decode(rep, RMEMFS_WIRE_VERSION, hostile.reply,
+						 event.len),
+				0);
 			return true;
 		}
 		channel_recv_done(hostile.channel, event.data);
@@ -151,7 +153,7 @@ static bool goes_on(void)
 	struct rpc_reply rep;
 	size_t len;
 
-	assert_int_equal(rpc_request_encode(&req, msg, sizeof(msg), &len), 0);
+	assert_int_equal(rpc_request_encode(&req, RMEMFS_WIRE_VERSION, msg, sizeof(msg), &len), 0);
 	try_to_send(msg, len);
 	while (next_reply(&rep))
 		if (rep.op == RPC_PING && rep.seq == number)
@@ -201,7 +203,8 @@ static size_t encode(unsigned op, uint8_t msg[RPC_MSG_BYTES])
 		req.rename.name = str("file8");
 	if (rpc_op_info(op)->slotted)
 		client_number(&hostile, op % CLIENT_SLOTS, &req);
-	assert_int_equal(rpc_request_encode(&req, msg, RPC_MSG_BYTES, &len), 0);
+	assert_int_equal(
+		rpc_request_encode(&req, RMEMFS_WIRE_VERSION, msg, RPC_MSG_BYTES, &len), 0);
 	return len;
 }
 
@@ -303,7 +306,7 @@ static void bytes__of_attach(void **state)
 		.flags = ATTACH_SHARED,
 		.export_name = str("default"),
 		.client = str("a stranger")};
-	assert_int_equal(rpc_request_encode(&req, msg, sizeof(msg), &len), 0);
+	assert_int_equal(rpc_request_encode(&req, RMEMFS_WIRE_VERSION, msg, sizeof(msg), &len), 0);
 	for (size_t at = 0; at < len; at++) {
 		for (unsigned change = 0; change < CHANGES; change++) {
 			uint8_t right = msg[at];

@@ -43,6 +43,7 @@ static const struct group {
 	{"strangers", driver_run_strangers},
 	{"squash", driver_run_squash},
 	{"sweep", driver_run_sweep},
+	{"versions", driver_run_versions},
 };
 
 static const struct group *find_group(const char *name)

@@ -231,7 +231,8 @@ static inline int fx_execute(const struct rpc_request *req)
 {
 	struct wire_out tail;
 
-	wire_out_init(&tail, fx.tail, sizeof(fx.tail) - rpc_reply_tail_at(req->op));
+	wire_out_init(
+		&tail, fx.tail, sizeof(fx.tail) - rpc_reply_tail_at(req->op, RMEMFS_WIRE_VERSION));
 	fx.result = execute_request(fx.m, &fx.ctx, req, &fx.rep, &tail);
 	return fx.result < 0 ? fx.result : fx.rep.status;
 }

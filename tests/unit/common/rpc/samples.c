@@ -209,6 +209,7 @@ struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_STATFS:
 	case RPC_RELOAD:
+	case RPC_TRIAL:
 	case RPC_OP_MAX:
 		break;
 	}
@@ -222,6 +223,7 @@ static void fill_entry(struct rpc_entry_reply *entry)
 		.lease = {LEASE_EXCLUSIVE, 10000, UINT64_MAX},
 		.created = true,
 		.nextents = 9,
+		.trial = 0x12345678,
 		.nhead = INLINE_EXTENTS,
 		.ngrant = GRANT_EXTENTS};
 	for (unsigned i = 0; i < INLINE_EXTENTS; i++)
@@ -263,7 +265,7 @@ struct rpc_reply reply_of(unsigned op)
 		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
 		break;
 	case RPC_PING:
-		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, 6, extents_tail()};
+		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, 6, 5, extents_tail()};
 		break;
 	case RPC_STATUS:
 	case RPC_WHO:
@@ -339,6 +341,7 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_FROZEN:
 	case RPC_UNPROTECT:
 	case RPC_LOCK:
+	case RPC_TRIAL:
 	case RPC_OP_MAX:
 		break;
 	}

@@ -10,9 +10,11 @@
 
 enum { SAMPLE_TAIL_BYTES = 4 * RPC_EXTENT_BYTES };
 
-#define for_each_op(op)                              \
+/* The operations that a version of the protocol has; and this release's. */
+#define for_each_op_of(op, version)                  \
 	for (unsigned op = 0; op < RPC_OP_MAX; op++) \
-		if (rpc_op_info(op)->name)
+		if (rpc_op_info(op)->name && rpc_op_info(op)->since <= (version))
+#define for_each_op(op) for_each_op_of(op, RMEMFS_WIRE_VERSION)
 
 /* In slot 3 with sequence number 77, or outside slots. */
 struct rpc_request request_of(unsigned op);

@@ -13,6 +13,9 @@
 
 enum { HEADER_BYTES = 16 };
 
+/* It has all that the versions before it have. */
+enum { VERSION = RMEMFS_WIRE_NEXT };
+
 static uint8_t buf[RPC_MSG_BYTES];
 static uint8_t again[RPC_MSG_BYTES];
 
@@ -28,14 +31,14 @@ static int decode_request(const void *msg, size_t len)
 {
 	struct rpc_request q;
 
-	return rpc_request_decode(&q, msg, len);
+	return rpc_request_decode(&q, VERSION, msg, len);
 }
 
 static int decode_reply(const void *msg, size_t len)
 {
 	struct rpc_reply p;
 
-	return rpc_reply_decode(&p, msg, len);
+	return rpc_reply_decode(&p, VERSION, msg, len);
 }
 
 static void op_info__unknown_ops_have_no_name(void **state)
@@ -65,14 +68,15 @@ static void mutates__what_asks_for_leases(void **state)
 
 static void request__comes_back_the_same(void **state)
 {
-	for_each_op(op)
+	for_each_op_of(op, VERSION)
 	{
 		struct rpc_request in = request_of(op), out;
 		size_t len, len_again;
 
-		assert_int_equal(rpc_request_encode(&in, buf, sizeof(buf), &len), 0);
-		assert_int_equal(rpc_request_decode(&out, buf, len), 0);
-		assert_int_equal(rpc_request_encode(&out, again, sizeof(again), &len_again), 0);
+		assert_int_equal(rpc_request_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_decode(&out, VERSION, buf, len), 0);
+		assert_int_equal(
+			rpc_request_encode(&out, VERSION, again, sizeof(again), &len_again), 0);
 		assert_int_equal(len, len_again);
 		assert_memory_equal(buf, again, len);
 	}
@@ -83,8 +87,8 @@ static void request__fields_arrive_in_their_places(void **state)
 	struct rpc_request in = request_of(RPC_RENAME), out;
 	size_t len;
 
-	assert_int_equal(rpc_request_encode(&in, buf, sizeof(buf), &len), 0);
-	assert_int_equal(rpc_request_decode(&out, buf, len), 0);
+	assert_int_equal(rpc_request_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_decode(&out, VERSION, buf, len), 0);
 	assert_int_equal(out.slot, 3);
 	assert_int_equal(out.seq, 77);
 	assert_int_equal(out.rename.new_parent, 2);
@@ -110,8 +114,8 @@ static void request__rights_arrive_in_their_places(void **state)
 						       : &out.removexattr.rights;
 		size_t len;
 
-		assert_int_equal(rpc_request_encode(&in, buf, sizeof(buf), &len), 0);
-		assert_int_equal(rpc_request_decode(&out, buf, len), 0);
+		assert_int_equal(rpc_request_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_decode(&out, VERSION, buf, len), 0);
 		assert_true(rights->bound);
 		assert_int_equal(rights->owners.first, rights->owners.last);
 		assert_int_equal(rights->groups.first, rights->owners.last + 1);
@@ -121,14 +125,15 @@ static void request__rights_arrive_in_their_places(void **state)
 
 static void reply__comes_back_the_same(void **state)
 {
-	for_each_op(op)
+	for_each_op_of(op, VERSION)
 	{
 		struct rpc_reply in = reply_of(op), out;
 		size_t len, len_again;
 
-		assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
-		assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
-		assert_int_equal(rpc_reply_encode(&out, again, sizeof(again), &len_again), 0);
+		assert_int_equal(rpc_reply_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_decode(&out, VERSION, buf, len), 0);
+		assert_int_equal(
+			rpc_reply_encode(&out, VERSION, again, sizeof(again), &len_again), 0);
 		assert_int_equal(len, len_again);
 		assert_memory_equal(buf, again, len);
 	}
@@ -139,8 +144,8 @@ static void reply__fields_arrive_in_their_places(void **state)
 	struct rpc_reply in = reply_of(RPC_CREATE), out;
 	size_t len;
 
-	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
-	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_int_equal(rpc_reply_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&out, VERSION, buf, len), 0);
 	assert_memory_equal(&out.entry.attr, &in.entry.attr, ATTR_USED);
 	assert_memory_equal(&out.entry.parent, &in.entry.parent, ATTR_USED);
 	assert_int_equal(out.entry.lease.type, LEASE_EXCLUSIVE);
@@ -157,8 +162,8 @@ static void error_reply__carries_its_text(void **state)
 	size_t len;
 
 	in.text = str("no pages left");
-	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
-	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_int_equal(rpc_reply_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&out, VERSION, buf, len), 0);
 	assert_int_equal(out.status, -ENOSPC);
 	assert_int_equal(out.text.len, in.text.len);
 	assert_memory_equal(out.text.s, in.text.s, in.text.len);
@@ -172,8 +177,8 @@ static void error_reply__long_text_is_cut(void **state)
 
 	memset(text, 'x', sizeof(text));
 	in.text = (struct rpc_str){text, sizeof(text)};
-	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
-	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_int_equal(rpc_reply_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&out, VERSION, buf, len), 0);
 	assert_int_equal(out.text.len, RPC_TEXT_MAX);
 }
 
@@ -184,7 +189,7 @@ static void reply__slot_and_sequence_follow_the_op(void **state)
 
 	p[0].slot = 0, p[1].seq = 1;
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(rpc_reply_encode(&p[i], buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_encode(&p[i], VERSION, buf, sizeof(buf), &len), 0);
 		assert_int_equal(decode_reply(buf, len), -EPROTO);
 	}
 }
@@ -194,9 +199,9 @@ static void reply__positive_status_is_refused(void **state)
 	struct rpc_reply p = {.op = RPC_PING, .slot = RPC_NO_SLOT, .status = 5};
 	size_t len;
 
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), -EPROTO);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), -EPROTO);
 	p.status = 0;
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	buf[4] = 5;
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 }
@@ -210,11 +215,11 @@ static void attach_reply__squash_out_of_range(void **state)
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		p.attach.squash = bad[i];
-		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 		assert_int_equal(decode_reply(buf, len), -EPROTO);
 	}
 	p.attach.squash = (struct squash){SQUASH_NONE, 0, 0};
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), 0);
 }
 
@@ -237,9 +242,9 @@ static void reply__taken_back_is_no_answer(void **state)
 	int32_t status = -ECANCELED;
 	size_t len;
 
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), -EPROTO);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), -EPROTO);
 	p.status = -EIO;
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	memcpy(buf + 4, &status, sizeof(status));
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 }
@@ -252,51 +257,52 @@ static size_t fixed_part(size_t tail_at, size_t len)
 
 static void decode__truncated_anywhere(void **state)
 {
-	for_each_op(op)
+	for_each_op_of(op, VERSION)
 	{
 		struct rpc_request q = request_of(op);
 		struct rpc_reply p = reply_of(op);
 		size_t len;
 
-		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
-		for (size_t cut = 0; cut < fixed_part(rpc_request_tail_at(op), len); cut++)
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
+		for (size_t cut = 0; cut < fixed_part(rpc_request_tail_at(op, VERSION), len); cut++)
 			assert_int_equal(decode_request(buf, cut), -EPROTO);
-		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
-		for (size_t cut = 0; cut < fixed_part(rpc_reply_tail_at(op), len); cut++)
+		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+		for (size_t cut = 0; cut < fixed_part(rpc_reply_tail_at(op, VERSION), len); cut++)
 			assert_int_equal(decode_reply(buf, cut), -EPROTO);
 	}
 }
 
 static void decode__trailing_bytes(void **state)
 {
-	for_each_op(op)
+	for_each_op_of(op, VERSION)
 	{
 		struct rpc_request q = request_of(op);
 		struct rpc_reply p = reply_of(op);
 		size_t len;
 
-		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 		if (op != RPC_STAGE && op != RPC_AUTH) /* their tails are any bytes */
 			assert_int_equal(decode_request(buf, len + 1), -EPROTO);
-		if (rpc_reply_tail_at(op))
+		if (rpc_reply_tail_at(op, VERSION))
 			continue;
-		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 		assert_int_equal(decode_reply(buf, len + 1), -EPROTO);
 	}
 }
 
 static void encode__does_not_fit(void **state)
 {
-	for_each_op(op)
+	for_each_op_of(op, VERSION)
 	{
 		struct rpc_request q = request_of(op);
 		struct rpc_reply p = reply_of(op);
 		size_t len, ignored;
 
-		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
-		assert_int_equal(rpc_request_encode(&q, buf, len - 1, &ignored), -EMSGSIZE);
-		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
-		assert_int_equal(rpc_reply_encode(&p, buf, len - 1, &ignored), -EMSGSIZE);
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(
+			rpc_request_encode(&q, VERSION, buf, len - 1, &ignored), -EMSGSIZE);
+		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, len - 1, &ignored), -EMSGSIZE);
 	}
 }
 
@@ -304,11 +310,11 @@ static void encode__unknown_op(void **state)
 {
 	size_t len;
 
-	assert_int_equal(rpc_request_encode(
-				 &(struct rpc_request){.op = RPC_LOG + 1}, buf, sizeof(buf), &len),
+	assert_int_equal(rpc_request_encode(&(struct rpc_request){.op = RPC_LOG + 1}, VERSION, buf,
+				 sizeof(buf), &len),
 		-EPROTO);
-	assert_int_equal(
-		rpc_reply_encode(&(struct rpc_reply){.op = RPC_LOG + 1}, buf, sizeof(buf), &len),
+	assert_int_equal(rpc_reply_encode(&(struct rpc_reply){.op = RPC_LOG + 1}, VERSION, buf,
+				 sizeof(buf), &len),
 		-EPROTO);
 }
 
@@ -316,7 +322,7 @@ static void assert_refused(const struct rpc_request *q)
 {
 	size_t len;
 
-	assert_int_equal(rpc_request_encode(q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_encode(q, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_request(buf, len), -EPROTO);
 }
 
@@ -360,10 +366,10 @@ static void request__dots_are_looked_up_only(void **state)
 	size_t len;
 
 	q.name.name = str("..");
-	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_request(buf, len), 0);
 	q.name.name = str(".");
-	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_request(buf, len), 0);
 	q.name.name = str("");
 	assert_refused(&q);
@@ -382,10 +388,10 @@ static void request__longest_name_passes(void **state)
 
 	memset(name, 'n', sizeof(name));
 	q.name.name = (struct rpc_str){name, sizeof(name)};
-	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_request(buf, len), 0);
 	q.name.name = str("...");
-	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_request(buf, len), 0);
 }
 
@@ -421,11 +427,11 @@ static void auth__out_of_range(void **state)
 	q.auth.tail.len = RPC_AUTH_FLIGHT_MAX + 1;
 	assert_refused(&q);
 	q.auth.tail.len = RPC_AUTH_FLIGHT_MAX;
-	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_request(buf, len), 0);
 	p.auth.tail = (struct rpc_tail){flight, RPC_AUTH_FLIGHT_MAX + 1};
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
-	assert_int_equal(rpc_reply_decode(&p, buf, len), -EPROTO);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&p, VERSION, buf, len), -EPROTO);
 }
 
 static void changes__out_of_range(void **state)
@@ -481,7 +487,7 @@ static void rights__out_of_range(void **state)
 		struct rpc_request q = request_of(bound[i].op);
 		size_t len;
 
-		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 		assert_int_equal(buf[bound[i].at], 1);
 		buf[bound[i].at] = 0;
 		assert_int_equal(decode_request(buf, len), 0);
@@ -603,33 +609,33 @@ static void reply__counts_and_types_out_of_range(void **state)
 	size_t len;
 
 	p.grant.ngrant = GRANT_EXTENTS + 1;
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), -EMSGSIZE);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), -EMSGSIZE);
 	p = reply_of(RPC_GRANT);
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	buf[HEADER_BYTES] = GRANT_EXTENTS + 1;
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_GRANT);
 	p.grant.grant[0].npages = 0;
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_GETLK);
 	p.getlk.type = LOCK_EXCLUSIVE + 1;
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_GETLK);
 	p.getlk.end = LOCK_END_MAX + 1; /* the kernel would turn it into EIO */
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_LOOKUP);
 	p.entry.lease.type = LEASE_EXCLUSIVE + 1;
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 }
 
 static void tail__filled_in_place_is_not_copied(void **state)
 {
 	struct rpc_reply p = reply_of(RPC_EXTENTS), out;
-	size_t at = rpc_reply_tail_at(RPC_EXTENTS), len;
+	size_t at = rpc_reply_tail_at(RPC_EXTENTS, VERSION), len;
 	struct extent e = extent_of(1), got;
 	struct wire_in r;
 	struct wire_out w;
@@ -637,9 +643,9 @@ static void tail__filled_in_place_is_not_copied(void **state)
 	wire_out_init(&w, buf + at, sizeof(buf) - at);
 	rpc_put_extent(&w, &e);
 	p.extents.tail = (struct rpc_tail){buf + at, (uint32_t)wire_out_len(&w)};
-	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 	assert_int_equal(len, at + RPC_EXTENT_BYTES);
-	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_int_equal(rpc_reply_decode(&out, VERSION, buf, len), 0);
 	r = rpc_tail_reader(&out.extents.tail);
 	assert_true(rpc_get_extent(&r, &got));
 	assert_int_equal(got.page, e.page);
@@ -649,24 +655,110 @@ static void tail__filled_in_place_is_not_copied(void **state)
 
 static void tail_at__is_where_the_tail_lands(void **state)
 {
-	for_each_op(op)
+	for_each_op_of(op, VERSION)
 	{
 		struct rpc_request q = request_of(op);
 		struct rpc_reply p = reply_of(op);
 		size_t len;
 
-		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
-		if (rpc_request_tail_at(op))
-			assert_int_equal(len - rpc_request_tail_at(op), SAMPLE_TAIL_BYTES);
-		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
-		if (rpc_reply_tail_at(op))
-			assert_int_equal(len - rpc_reply_tail_at(op), SAMPLE_TAIL_BYTES);
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
+		if (rpc_request_tail_at(op, VERSION))
+			assert_int_equal(len - rpc_request_tail_at(op, VERSION), SAMPLE_TAIL_BYTES);
+		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+		if (rpc_reply_tail_at(op, VERSION))
+			assert_int_equal(len - rpc_reply_tail_at(op, VERSION), SAMPLE_TAIL_BYTES);
 	}
+}
+
+/* ---- versions -------------------------------------------------------------------------------- */
+
+/* A server speaks two versions, and a message of each comes back as it was. */
+static void versions__each_message_of_each(void **state)
+{
+	for (uint32_t version = RMEMFS_WIRE_FIRST; version <= RMEMFS_WIRE_NEXT; version++)
+		for_each_op_of(op, version)
+		{
+			struct rpc_request q = request_of(op), got;
+			struct rpc_reply p = reply_of(op), answer;
+			size_t len, len_again;
+
+			assert_int_equal(
+				rpc_request_encode(&q, version, buf, sizeof(buf), &len), 0);
+			assert_int_equal(rpc_request_decode(&got, version, buf, len), 0);
+			assert_int_equal(rpc_reply_encode(&p, version, buf, sizeof(buf), &len), 0);
+			assert_int_equal(rpc_reply_decode(&answer, version, buf, len), 0);
+			assert_int_equal(rpc_reply_encode(&answer, version, again, sizeof(again),
+						 &len_again),
+				0);
+			assert_int_equal(len, len_again);
+			assert_memory_equal(buf, again, len);
+		}
+}
+
+static void versions__an_op_is_unknown_before_its_own(void **state)
+{
+	struct rpc_request q = request_of(RPC_TRIAL);
+	struct rpc_reply p = reply_of(RPC_TRIAL);
+	size_t len;
+
+	assert_int_equal(
+		rpc_request_encode(&q, RMEMFS_WIRE_VERSION, buf, sizeof(buf), &len), -EPROTO);
+	assert_int_equal(
+		rpc_reply_encode(&p, RMEMFS_WIRE_VERSION, buf, sizeof(buf), &len), -EPROTO);
+	assert_int_equal(rpc_request_encode(&q, RMEMFS_WIRE_NEXT, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_decode(&q, RMEMFS_WIRE_NEXT, buf, len), 0);
+	assert_int_equal(rpc_request_decode(&q, RMEMFS_WIRE_VERSION, buf, len), -EPROTO);
+	assert_int_equal(rpc_reply_encode(&p, RMEMFS_WIRE_NEXT, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&p, RMEMFS_WIRE_NEXT, buf, len), 0);
+	assert_int_equal(rpc_reply_decode(&p, RMEMFS_WIRE_VERSION, buf, len), -EPROTO);
+}
+
+/* Fields before and behind it arrive in their places. */
+static void expect_trial(uint32_t version, uint32_t trial, size_t *len)
+{
+	struct rpc_reply p = reply_of(RPC_CREATE), out;
+
+	memset(&out, 0xff, sizeof(out));
+	assert_int_equal(rpc_reply_encode(&p, version, buf, sizeof(buf), len), 0);
+	assert_int_equal(rpc_reply_decode(&out, version, buf, *len), 0);
+	assert_int_equal(out.entry.trial, trial);
+	assert_int_equal(out.entry.nextents, p.entry.nextents);
+	assert_int_equal(out.entry.nhead, p.entry.nhead);
+	assert_int_equal(out.entry.grant[0].fpage, p.entry.grant[0].fpage);
+}
+
+static void versions__a_field_is_absent_before_its_own(void **state)
+{
+	size_t len, longer;
+
+	expect_trial(RMEMFS_WIRE_VERSION, 0, &len);
+	expect_trial(RMEMFS_WIRE_NEXT, reply_of(RPC_CREATE).entry.trial, &longer);
+	assert_int_equal(longer, len + sizeof(uint32_t));
+	assert_int_equal(rpc_reply_decode(&(struct rpc_reply){0}, RMEMFS_WIRE_VERSION, buf, longer),
+		-EPROTO);
+}
+
+static void versions__a_tail_is_behind_all_fields(void **state)
+{
+	struct rpc_reply p = reply_of(RPC_PING), out;
+	size_t len;
+
+	assert_int_equal(rpc_reply_tail_at(RPC_PING, RMEMFS_WIRE_NEXT),
+		rpc_reply_tail_at(RPC_PING, RMEMFS_WIRE_VERSION) + sizeof(uint32_t));
+	assert_int_equal(rpc_reply_encode(&p, RMEMFS_WIRE_VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(len - rpc_reply_tail_at(RPC_PING, RMEMFS_WIRE_VERSION), SAMPLE_TAIL_BYTES);
+	assert_int_equal(rpc_reply_decode(&out, RMEMFS_WIRE_VERSION, buf, len), 0);
+	assert_int_equal(out.ping.tail.version, RMEMFS_WIRE_VERSION);
+	assert_int_equal(rpc_tail_reader(&out.ping.tail).version, RMEMFS_WIRE_VERSION);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(versions__each_message_of_each),
+		cmocka_unit_test(versions__an_op_is_unknown_before_its_own),
+		cmocka_unit_test(versions__a_field_is_absent_before_its_own),
+		cmocka_unit_test(versions__a_tail_is_behind_all_fields),
 		cmocka_unit_test(op_info__unknown_ops_have_no_name),
 		cmocka_unit_test(mutates__what_asks_for_leases),
 		cmocka_unit_test(request__comes_back_the_same),

@@ -1,8 +1,10 @@
 /* contract_connect.c - listening, connecting, ending in order. */
 #include "tests/unit/common/transport/contract.h"
+#include "common/rpc/wire_version.h"
 #include "common/transport/kinds.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void start_server(struct fixture *f, enum peer_role role)
@@ -62,6 +64,65 @@ static void connect__nobody_listens(void **state)
 	expect_event(f->q, EV_CLOSED, contract_kind == TRANSPORT_SHM ? -ENOENT : -ECONNREFUSED);
 	expect_silence(f->q, 0);
 }
+
+#ifdef RMEMFS_CRASH_POINTS
+/* The server peer is of a release with this version of the protocol. */
+static void start_server_of(struct fixture *f, enum peer_role role, uint32_t version)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", version);
+	setenv("RMEMFS_WIRE", text, 1);
+	start_server(f, role);
+	unsetenv("RMEMFS_WIRE");
+}
+
+static void connect_in(struct fixture *f, uint32_t version)
+{
+	channel_delete(f->ch);
+	assert_int_equal(channel_connect(f->q, &f->address, &f->ch), 0);
+	channel_ask_version(f->ch, version);
+}
+
+static void connect__in_each_version_of_the_server(void **state)
+{
+	static const uint32_t spoken[] = {RMEMFS_WIRE_VERSION, RMEMFS_WIRE_NEXT};
+	struct fixture *f = *state;
+
+	start_server_of(f, ROLE_SERVER, RMEMFS_WIRE_NEXT);
+	for (unsigned i = 0; i < ARRAY_SIZE(spoken); i++) {
+		connect_in(f, spoken[i]);
+		expect_event(f->q, EV_OPEN, 0);
+		assert_int_equal(channel_version(f->ch), spoken[i]);
+		assert_int_equal(channel_peer_version(f->ch), spoken[i]);
+	}
+}
+
+static void connect__in_a_version_that_the_server_has_not(void **state)
+{
+	static const uint32_t others[] = {
+		0, RMEMFS_WIRE_FIRST - 1, RMEMFS_WIRE_NEXT + 1, UINT32_MAX};
+	struct fixture *f = *state;
+
+	start_server_of(f, ROLE_SERVER, RMEMFS_WIRE_NEXT);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+		connect_in(f, others[i]);
+		expect_event(f->q, EV_CLOSED, -EPROTO);
+		assert_int_equal(channel_peer_version(f->ch), RMEMFS_WIRE_NEXT);
+	}
+}
+
+/* For another reason than the version: the client must not take it for one. */
+static void connect__in_the_version_before__rejected(void **state)
+{
+	struct fixture *f = *state;
+
+	start_server_of(f, ROLE_REJECTING_SERVER, RMEMFS_WIRE_NEXT);
+	connect_in(f, RMEMFS_WIRE_VERSION);
+	expect_event(f->q, EV_CLOSED, -ECONNREFUSED);
+	assert_int_equal(channel_peer_version(f->ch), RMEMFS_WIRE_VERSION);
+}
+#endif
 
 static void connect__of_another_kind(void **state)
 {
@@ -280,6 +341,11 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(connect__opens),
 	CLIENT_CASE(connect__rejected),
 	CLIENT_CASE(connect__nobody_listens),
+#ifdef RMEMFS_CRASH_POINTS
+	CLIENT_CASE(connect__in_each_version_of_the_server),
+	CLIENT_CASE(connect__in_a_version_that_the_server_has_not),
+	CLIENT_CASE(connect__in_the_version_before__rejected),
+#endif
 	CLIENT_CASE(connect__of_another_kind),
 	CLIENT_CASE(connect__deleted_while_connecting),
 	SERVER_CASE(listen__address_in_use),

@@ -6,7 +6,7 @@
 
 #include "common/transport/sock/frame.h"
 #include "common/transport/transport_ops.h"
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 enum { BIG = 1 << 20, SMALL = 4096, NHEAD = 16, NPOSTED = 8 };
 

@@ -8,7 +8,7 @@
 
 #include "common/transport/sock/frame.h"
 #include "common/transport/transport_ops.h"
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 static const char *socket_path(const struct fixture *f)
 {

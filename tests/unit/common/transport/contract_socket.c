@@ -10,7 +10,7 @@
 
 #include "common/transport/sock/frame.h"
 #include "common/transport/transport_ops.h"
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 #include "tests/unit/take_sigbus.h"
 
 static int socket_type(void)

@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/transport/verbs/internal.h"
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 /* Messages of many packets, so that a channel can end in the middle of one. */
 enum { LONG_BYTES = 64 << 10, MANY = 64, SOME = 24, FEW = 64, STRANGER_SENDS = 30, STRANGERS = 4 };

@@ -5,7 +5,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include "common/transport/transport_ops.h"
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 
 struct stranger {
 	struct rdma_event_channel *cm;

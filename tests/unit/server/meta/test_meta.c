@@ -352,6 +352,7 @@ static void session__is_stored(void **state)
 		.nchannels = 4,
 		.holder = "web",
 		.token = "sixteen of them.",
+		.wire_version = 300,
 		.client = "host:/mnt/rmem (pid 311)"};
 	struct seen seen = {0};
 	bool more;
@@ -370,6 +371,7 @@ static void session__is_stored(void **state)
 	assert_memory_equal(seen.last.owner, s.owner, OWNER_BYTES);
 	assert_string_equal(seen.last.holder, "web");
 	assert_memory_equal(seen.last.token, s.token, TOKEN_BYTES);
+	assert_int_equal(seen.last.wire_version, 300);
 	assert_string_equal(seen.last.client, s.client);
 
 	assert_int_equal(meta_begin(fx.m), 0);
@@ -390,6 +392,118 @@ static void session__is_stored(void **state)
 	assert_int_equal(seen.n, 1);
 	fx_reclaim(&more);
 	assert_true(fx_new_session() > s.id);
+}
+
+/* Takes the version out of the session's record: so it was when there was one version. */
+static void strip_version(uint64_t session, const char *holder)
+{
+	enum { STATE_WITH_VERSION = 8 };
+	size_t at = 1 + 2 + 4 + OWNER_BYTES + 8 + 2 + 1 + strlen(holder) + TOKEN_BYTES;
+	uint8_t record[256];
+	struct store_val val;
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(store_get(fx.m->store, STORE_SESSION, STORE_KEY(session), &val), 0);
+	assert_in_range(val.len, at + 2, sizeof(record));
+	memcpy(record, val.data, val.len);
+	record[0] &= (uint8_t)~STATE_WITH_VERSION;
+	memmove(record + at, record + at + 2, val.len - at - 2);
+	assert_int_equal(
+		store_put(fx.m->store, STORE_SESSION, STORE_KEY(session), record, val.len - 2), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+}
+
+static void session__stored_without_a_version_is_of_the_first(void **state)
+{
+	struct meta_session s = {
+		.nchannels = 1, .holder = "web", .wire_version = 300, .client = "host:/mnt/rmem"};
+	struct seen seen = {0};
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	strip_version(s.id, s.holder);
+	assert_int_equal(meta_session_each(fx.m, see, &seen), 0);
+	assert_int_equal(seen.last.wire_version, RMEMFS_WIRE_FIRST);
+	assert_string_equal(seen.last.holder, "web");
+	assert_string_equal(seen.last.client, s.client);
+}
+
+/* Stores the reply as a session of this version gets it. */
+static void store_reply(
+	uint64_t session, unsigned slot, const struct rpc_reply *rep, uint32_t version)
+{
+	uint8_t msg[RPC_MSG_BYTES];
+	size_t len;
+
+	assert_int_equal(rpc_reply_encode(rep, version, msg, sizeof(msg), &len), 0);
+	assert_int_equal(meta_reply_store(fx.m, session, slot, 7, msg, len), 0);
+}
+
+/* Returns its trial, and demands that the rest is as it was. */
+static uint32_t stored_trial(uint64_t session, unsigned slot, uint32_t version)
+{
+	struct rpc_reply rep;
+	const void *msg;
+	uint64_t seq;
+	size_t len;
+
+	assert_int_equal(meta_reply_find(fx.m, session, slot, &seq, &msg, &len), 0);
+	assert_int_equal(seq, 7);
+	assert_int_equal(rpc_reply_decode(&rep, version, msg, len), 0);
+	assert_int_equal(rep.entry.attr.ino, 42 + slot);
+	assert_int_equal(rep.entry.nextents, 5);
+	return rep.entry.trial;
+}
+
+/* Each reply of the session changes with its version, and no other session's. */
+static void session__of_another_version_has_its_replies_in_it(void **state)
+{
+	struct rpc_reply rep = {.op = RPC_CREATE, .seq = 7, .entry = {.nextents = 5, .trial = 9}};
+	struct rpc_reply unknown = {.op = RPC_TRIAL, .slot = RPC_NO_SLOT, .seq = 7};
+	struct meta_session s = {.nchannels = 1, .wire_version = RMEMFS_WIRE_NEXT};
+	struct meta_session other = s;
+	const void *msg;
+	uint64_t seq;
+	size_t len;
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_session_new(fx.m, &other), 0);
+	for (unsigned slot = 0; slot < 3; slot++) {
+		rep.entry.attr.ino = 42 + slot;
+		store_reply(s.id, slot, &rep, RMEMFS_WIRE_NEXT);
+		store_reply(other.id, slot, &rep, RMEMFS_WIRE_NEXT);
+	}
+	store_reply(s.id, 3, &unknown, RMEMFS_WIRE_NEXT);
+	assert_int_equal(meta_session_set_version(fx.m, s.id, RMEMFS_WIRE_VERSION), 0);
+	for (unsigned slot = 0; slot < 3; slot++) {
+		assert_int_equal(stored_trial(s.id, slot, RMEMFS_WIRE_VERSION), 0);
+		assert_int_equal(stored_trial(other.id, slot, RMEMFS_WIRE_NEXT), 9);
+	}
+	/* A client of this version can't ask for it. */
+	assert_int_equal(meta_reply_find(fx.m, s.id, 3, &seq, &msg, &len), -ENOENT);
+	assert_int_equal(meta_session_set_version(fx.m, s.id, RMEMFS_WIRE_NEXT), 0);
+	assert_int_equal(stored_trial(s.id, 2, RMEMFS_WIRE_NEXT), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+}
+
+/* A stored reply can't be read in the version before: the store is damaged there, and the session
+ * stays as it is. */
+static void session__with_a_reply_that_is_none_keeps_its_version(void **state)
+{
+	struct meta_session s = {.nchannels = 1, .wire_version = RMEMFS_WIRE_VERSION};
+	struct seen seen = {0};
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_reply_store(fx.m, s.id, 0, 1, "no reply", 8), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_set_version(fx.m, s.id, RMEMFS_WIRE_NEXT), -EBADMSG);
+	meta_abort(fx.m);
+	assert_int_equal(meta_session_each(fx.m, see, &seen), 0);
+	assert_int_equal(seen.last.wire_version, RMEMFS_WIRE_VERSION);
 }
 
 /* ---- killed ---------------------------------------------------------------------------------- */
@@ -553,6 +667,9 @@ int main(void)
 		CASE(abort__undoes_everything),
 		CASE(reply__is_kept_with_the_change),
 		CASE(session__is_stored),
+		CASE(session__stored_without_a_version_is_of_the_first),
+		CASE(session__of_another_version_has_its_replies_in_it),
+		CASE(session__with_a_reply_that_is_none_keeps_its_version),
 		CASE(kill__loses_nothing_acknowledged),
 		SMALL_CASE(full_store__still_deletes_and_commits),
 		SMALL_CASE(full_store__in_a_batch_is_tried_alone),

@@ -196,7 +196,8 @@ static const uint16_t without_rule[] = {RPC_LOOKUP, RPC_GETATTR, RPC_READLINK, R
 	RPC_LEASE, RPC_LOCK};
 /* They never come to execute_request(). */
 static const uint16_t elsewhere[] = {RPC_ATTACH, RPC_REGIONS, RPC_PING, RPC_BYE, RPC_STATUS,
-	RPC_SNAPSHOT, RPC_WHO, RPC_CANCEL, RPC_RELOAD, RPC_EVICT, RPC_LOG, RPC_AUTH, RPC_FROZEN};
+	RPC_SNAPSHOT, RPC_WHO, RPC_CANCEL, RPC_RELOAD, RPC_EVICT, RPC_LOG, RPC_AUTH, RPC_TRIAL,
+	RPC_FROZEN};
 
 static bool has(const uint16_t *ops, size_t n, unsigned op)
 {

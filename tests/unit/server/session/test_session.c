@@ -97,7 +97,7 @@ static void send_cancel(struct channel *ch, void *buf)
 
 static int send_reply(struct channel *ch, void *buf, uint32_t len, unsigned flags, uint32_t imm)
 {
-	assert_int_equal(rpc_reply_decode(&answer, buf, len), 0);
+	assert_int_equal(rpc_reply_decode(&answer, RMEMFS_WIRE_VERSION, buf, len), 0);
 	nanswers++;
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/rpc/wire.h"
+#include "common/rpc/wire_version.h"
 #include "daemon/ctl/doctor/server.h"
 
 static struct server_course course_over(enum transport_kind kind)
