@@ -13,6 +13,9 @@
  *                                         says "done", and passes everything
  *     middle LISTEN SERVER often FROM N   flips a bit of every Nth byte, of all connections
  *                                         together; says "changed" for each
+ *     middle LISTEN SERVER lower VERSION  tells the server that its client speaks that version of
+ *                                         the protocol, and the client that the server speaks the
+ *                                         client's
  *     middle LISTEN - play FILE           a server that sends the bytes of FILE to each client
  *     middle - SERVER play FILE           a client that sends the bytes of FILE, and prints how
  *                                         many bytes the server has answered until it closed
@@ -39,13 +42,13 @@
 
 #include "tests/e2e/proxy.h"
 
-enum { HELLO_BYTES = 32, CHUNK = 65536, OFFSETS_MAX = 65536 };
-enum how { PASS, FLIP, DROP, DOUBLE, STOP, MIXED, OFTEN, PLAY };
+enum { HELLO_BYTES = 32, HELLO_VERSION_AT = 8, CHUNK = 65536, OFFSETS_MAX = 65536 };
+enum how { PASS, FLIP, DROP, DOUBLE, STOP, MIXED, OFTEN, LOWER, PLAY };
 enum side { CLIENT, SERVER };
 enum offset_state { TO_DO, TAKEN, ENDED };
 
 static const char *const hows[] = {
-	"pass", "flip", "drop", "double", "stop", "mixed", "often", "play"};
+	"pass", "flip", "drop", "double", "stop", "mixed", "often", "lower", "play"};
 static const char *const sides[] = {"client", "server"};
 
 static enum how how;
@@ -62,7 +65,8 @@ struct connection {
 	unsigned number;
 	int fds[2], files[2]; /* by enum side; files: -1 where nothing is recorded */
 	bool has_offset, changed;
-	size_t index; /* into offsets */
+	size_t index;    /* into offsets */
+	uint8_t version; /* LOWER: the client's */
 };
 
 struct direction {
@@ -131,6 +135,21 @@ static void flip_often(uint8_t *bytes, size_t len)
 	pthread_mutex_unlock(&lock);
 }
 
+/* A hello comes as a whole. The server's is an answer to the client's. */
+static void lower_version(struct direction *d, uint8_t *hello)
+{
+	uint8_t *version = hello + HELLO_VERSION_AT;
+
+	pthread_mutex_lock(&lock);
+	if (d->from == CLIENT) {
+		d->connection->version = *version;
+		*version = (uint8_t)first;
+	} else {
+		*version = d->connection->version;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 /* Changes what has come; one byte more has room behind it. Returns the length now; -1: the
  * connection is to stop here. */
 static ssize_t change(struct direction *d, uint8_t *bytes, size_t len)
@@ -139,6 +158,8 @@ static ssize_t change(struct direction *d, uint8_t *bytes, size_t len)
 
 	if (how == OFTEN && d->from == victim)
 		flip_often(bytes, len);
+	if (how == LOWER && !d->at && len >= HELLO_BYTES)
+		lower_version(d, bytes);
 	d->at += len;
 	if (at == len)
 		return (ssize_t)len;
@@ -347,6 +368,10 @@ static void take_arguments(int argc, char **argv)
 	how = (enum how)number_of(argv[3], hows, sizeof(hows) / sizeof(*hows));
 	if (how == PASS || how == PLAY) {
 		record = argv[4]; /* or NULL */
+		return;
+	}
+	if (how == LOWER) {
+		first = argument(argc, argv, 4);
 		return;
 	}
 	if (argc < 6)
