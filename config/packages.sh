@@ -3,7 +3,8 @@
 # packages, and keeps the services in them from starting.
 
 PACKAGES_BUILD=(gcc libc6-dev cmake ninja-build pkg-config libibverbs-dev librdmacm-dev libfuse3-dev
-	libconfig-dev libssl-dev liblmdb-dev libxxhash-dev libjansson-dev libsystemd-dev libseccomp-dev libmicrohttpd-dev)
+	libconfig-dev libssl-dev liblmdb-dev libxxhash-dev libjansson-dev libsystemd-dev libseccomp-dev libmicrohttpd-dev
+	systemtap-sdt-dev)
 # ibverbs-providers: the devices' drivers; without them no RDMA device is found.
 PACKAGES_RUN=(fuse3 ibverbs-providers)
 

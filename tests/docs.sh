@@ -393,6 +393,84 @@ exit_statuses() {
 	same "exit statuses" "$work/mount_status.h" "$work/rmemfs.8"
 }
 
+# ---- probes ---------------------------------------------------------------------------------------
+
+# "PROVIDER NAME SIZE...": the size of each argument in bytes, below 0 if it is signed.
+built_probes() {
+	LC_ALL=C readelf -n "$1" | awk '
+		$1 == "Provider:" { provider = $2 }
+		$1 == "Name:" { name = $2 }
+		$1 == "Arguments:" { $1 = ""; gsub(/@[^ ]*/, ""); print provider, name $0 }'
+}
+
+# The same from the tables: `NAME(u64 ARGUMENT, s32 ARGUMENT)`.
+page_probes() {
+	awk -v heading="## Probes of $1" -v provider="${1//-/_}" '
+		/^## / { on = $0 == heading }
+		on && match($0, /`[a-z_]+\([^)]*\)`/) {
+			text = substr($0, RSTART + 1, RLENGTH - 3)
+			sub(/\(/, " ", text)
+			n = split(text, words, /[ ,]+/)
+			line = provider " " words[1]
+			for (i = 2; i < n; i += 2)
+				line = line " " (words[i] ~ /^s/ ? "-" : "") substr(words[i], 2) / 8
+			print line
+		}' config/tracing/README.md
+}
+
+probes() {
+	built_probes "$bin/$1" >"$work/program"
+	[ -s "$work/program" ] || complain "$1 has none: install systemtap-sdt-dev, and run cmake again" || return
+	page_probes "$1" >"$work/README.md"
+	same "probes of $1" "$work/program" "$work/README.md"
+}
+
+# enum_of NAME FILE: "VALUE WORD" of each constant, whose prefix is left out.
+enum_of() {
+	sed -nE "/^enum $1 \{/,/^\};/ p" "$2" | tr '\n' ' ' | sed -E 's#/\*([^*]|\*[^/])*\*/##g; s/^[^{]*\{//; s/\}.*//' |
+		tr ',' '\n' | awk '
+			NF { value = $2 == "=" ? $3 : last + 1; last = value; sub(/^[A-Z]+_/, "", $1); print value, tolower($1) }'
+}
+
+# The names that a script has for numbers.
+script_names() {
+	grep -oE '@name\[[0-9]+\] = "[a-z_0-9]+"' "$1" | sed -E 's/[^0-9]*([0-9]+).*"(.*)"/\1 \2/'
+}
+
+# Scripts name the operations as the programs do. The kernel's header has more than this filesystem answers.
+script_words() {
+	local script
+	enum_of rpc_op common/rpc/rpc_ops.h | grep -v ' op_max$' >"$work/rpc_ops.h"
+	{
+		enum_of fuse_opcode /usr/include/linux/fuse.h
+		sed -nE 's/.*FUSE_STATX = ([0-9]+).*/\1 statx/p' daemon/fuse/*.h
+	} | sort -u >"$work/fuse.h"
+	sed -nE 's/^\t\[FUSE_([A-Z0-9_]+)\] = \{.*/\L\1/p' daemon/fuse/decode.c | grep -wFf - "$work/fuse.h" |
+		sort -u >"$work/decode.c"
+	for script in config/tracing/{requests,slow,server,recalls}.bt; do
+		script_names "$script" >"$work/script"
+		case $script in
+		*/requests.bt | */slow.bt) same "requests in $script" "$work/decode.c" "$work/script" || return ;;
+		*) same "requests in $script" "$work/rpc_ops.h" "$work/script" || return ;;
+		esac
+	done
+}
+
+# Each script of the table compiles, for the programs of this build: probes and arguments are there.
+tracing_scripts() {
+	local script status=0
+	(cd config/tracing && printf '%s\n' *.bt) >"$work/folder"
+	sed -nE 's/^\| \[([a-z]+\.bt)\].*/\1/p' config/tracing/README.md >"$work/README.md"
+	same "scripts" "$work/folder" "$work/README.md" || return
+	while read -r script; do
+		sed "s#/usr/sbin/#$(realpath "$bin")/#" "config/tracing/$script" >"$work/$script"
+		bpftrace -d "$work/$script" 1 >"$work/said" 2>&1 ||
+			complain "$script: $(grep '^ERROR' "$work/said")" || status=1
+		! grep -E ': (WARNING|ERROR): ' "$work/said" || status=1
+	done <"$work/folder"
+	return "$status"
+}
+
 # ---- what is shown as an example -----------------------------------------------------------------
 
 # known_settings ARGUMENTS...: the settings in -o are accepted.
@@ -662,6 +740,10 @@ check "members of top" top_json
 check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8
 check "exit statuses of rmemfs" exit_statuses
+check "probes of rmemfs" probes rmemfs
+check "probes of rmemfs-server" probes rmemfs-server
+check "words of tracing scripts" script_words
+check "tracing scripts compile" tracing_scripts
 check "commands of the README" document_commands README.md
 check "commands of the guide" document_commands docs/GUIDE.md
 check "commands that guide.bats does not run" commands_elsewhere

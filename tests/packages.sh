@@ -138,6 +138,11 @@ build_id() {
 
 programs=(usr/sbin/rmemfs usr/sbin/rmemfs-server usr/bin/rmemfsctl usr/bin/rmemfs-metrics)
 
+# Places, names and arguments of the probes for tracers.
+probes_of() {
+	readelf -n "$1" | sed -n '/stapsdt/,$p'
+}
+
 # Programs differ in their symbols only.
 as_installed() {
 	local program
@@ -147,6 +152,7 @@ as_installed() {
 		[ -n "$(build_id "$work/unpacked/$program")" ] &&
 			[ "$(build_id "$work/unpacked/$program")" = "$(build_id "$work/installed/$program")" ] ||
 			complain "$program is another build" || return
+		diff <(probes_of "$work/installed/$program") <(probes_of "$work/unpacked/$program") || return
 		rm "$work/unpacked/$program" "$work/installed/$program"
 	done
 	diff -r --no-dereference "$work/installed" "$work/unpacked"

@@ -47,7 +47,8 @@ stage_packages() {
 		[ "$1" = vm ] || echo tcpdump
 		;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
-		echo lintian dpkg-dev file binutils diffutils prometheus zsh ;;
+		echo lintian dpkg-dev file binutils diffutils prometheus zsh
+		echo bpftrace ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	platforms) echo mmdebstrap debian-archive-keyring ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;

@@ -14,6 +14,7 @@ shown_elsewhere=(
 	'scp 10\.0\.0\.1:.*' 'it takes another machine; here both ends have the same file'
 	'rdma link show' 'it takes an RDMA device'
 	'ip (addr show|link set) .*eth1.*' 'it takes the interface of an RDMA device'
+	'bpftrace .*' 'it runs until it is interrupted; tests/docs.sh compiles the scripts'
 	'dcb .*' 'it takes a network card with DCB'
 	'.* ?/sys/kernel/config/rdma_cm/mlx5_0.*' 'it takes an RDMA device'
 )

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "common/base/probes.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
@@ -157,6 +158,7 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 	struct op *op = container_of(call, struct op, call);
 	struct request *req = request_of_state(op);
 
+	PROBE(rmemfs, rpc_reply, req->unique, rep->status);
 	op->wait = OP_RUNS;
 	op->changing |= call->sent && rpc_op_info(call->req.op)->mutates;
 	if (!rep->status)
@@ -175,5 +177,6 @@ void op_rpc(struct request *req, void (*answered)(struct request *req, const str
 	op->call.nested = op->leased;
 	op->answered = answered;
 	op->wait = OP_AT_RPC;
+	PROBE(rmemfs, rpc_send, req->unique, op->call.req.op);
 	rpc_start(req->thread, &op->call);
 }

@@ -24,6 +24,7 @@
 
 #include "common/base/log.h"
 #include "common/base/nodump.h"
+#include "common/base/probes.h"
 #include "common/base/util.h"
 #include "daemon/fuse/decode.h"
 #include "daemon/fuse/fuse_ops.h"
@@ -174,6 +175,8 @@ static void start_request(
 {
 	struct io_thread_private *priv = thread->priv;
 
+	PROBE(rmemfs, request_receive, req->unique, header_of(msg)->opcode, req->node, req->pid,
+		req->args.offset, req->args.size);
 	if (err == -EIO)
 		log_error("fuse: malformed request, opcode %u, %zu bytes", header_of(msg)->opcode,
 			len);

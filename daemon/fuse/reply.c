@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/probes.h"
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
 #include "daemon/request/trace.h"
@@ -81,6 +82,7 @@ static void count(const struct request *req, int error, uint64_t moved)
 {
 	int64_t ns = clock_ns(CLOCK_BOOTTIME) - req->read_ns;
 
+	PROBE(rmemfs, request_reply, req->unique, error, moved, ns);
 	counters_add(&req->thread->priv->counters, req->op, error, moved, ns);
 	if (req->slow_told)
 		trace_slow(req, error, ns);

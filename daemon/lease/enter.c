@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "common/base/probes.h"
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
@@ -236,6 +237,7 @@ static bool enter(struct request *req, const struct op_lease *want,
 	} else {
 		waiter_init(&op->waiter, req, then);
 		op_waits(op, OP_AT_LEASE, &inode->lock);
+		PROBE(rmemfs, lease_wait, req->unique, inode->ino);
 	}
 	if (entry == FAILS) {
 		waiter_wake(&op->waiter, -EIO);
@@ -289,6 +291,7 @@ static void admitted(struct request *req, int status)
 {
 	struct shared_op *shared = shared_op_of(req);
 
+	PROBE(rmemfs, lease_go, req->unique, status);
 	if (status) {
 		enter_withdraw(req);
 		lease_leave(req);
@@ -351,6 +354,7 @@ bool lease_holds_up_dropping(const struct request *req)
 
 static void taken(struct request *req, int status)
 {
+	PROBE(rmemfs, lease_go, req->unique, status);
 	if (status)
 		enter_withdraw(req);
 	else

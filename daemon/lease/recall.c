@@ -1,6 +1,7 @@
 /* recall.c - what the tail of a PING's reply recalls. */
 #include <stdlib.h>
 
+#include "common/base/probes.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/lease_private.h"
@@ -70,6 +71,7 @@ void lease_recall(struct io_thread *thread, const struct rpc_recall *recall)
 {
 	struct inode *inode = find_recalled(thread, recall);
 
+	PROBE(rmemfs, recall_receive, recall->ino, recall->number, recall->keep);
 	if (!inode)
 		return;
 	lease_recalled(inode, thread, recall);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/probes.h"
 #include "common/base/util.h"
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
@@ -65,6 +66,7 @@ static void lock_wait_tell(struct lock_wait *w, int status, bool got)
 	if (status == -ESTALE && fs_is_renewing(w->thread->fs))
 		status = -EIO;
 	fuse_reply_status(w->thread, w->unique, status);
+	PROBE(rmemfs, request_reply, w->unique, status, (uint64_t)0, (int64_t)0);
 	w->replied = true;
 }
 

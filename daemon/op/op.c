@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "common/base/probes.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/remote/remote.h"
 
@@ -124,6 +125,7 @@ static void io_done(struct io_call *io, int status)
 {
 	struct op *op = container_of(io, struct op, io);
 
+	PROBE(rmemfs, transfer_complete, op_request_of(op)->unique, status);
 	op->wait = OP_RUNS;
 	op->moved(op_request_of(op), status);
 }
@@ -139,6 +141,7 @@ static void start_io(struct request *req, const struct io_call *io,
 	list_init(&op->io.link);
 	op->moved = moved;
 	op->wait = OP_AT_IO;
+	PROBE(rmemfs, transfer_post, req->unique, io->dir, io->nworks);
 	io_start(req->thread, &op->io);
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/probes.h"
 #include "common/base/util.h"
 #include "server/record/lease.h"
 #include "server/recall/recall_private.h"
@@ -100,6 +101,8 @@ static void note_change(struct recalls *rs, struct contested *at)
 
 static void drop_recall(struct recall *r)
 {
+	PROBE(rmemfs_server, recall_end, r->session->stored.id, &r->session->stored.client[0],
+		r->at->ino);
 	recall_tell_untold(r);
 	list_del(&r->of_inode);
 	list_del(&r->of_session);
@@ -199,6 +202,8 @@ void recall_wait(struct client_request *req)
 		return;
 	}
 	place = take_place(req, at);
+	PROBE(rmemfs_server, request_wait, req, &req->conn->session->stored.client[0], at->ino,
+		req->wants.type);
 	place->type = req->wants.type;
 	req->wait.parked = true;
 	types_add(&at->wanted, place->type, session_id(req));
@@ -290,8 +295,11 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 	r->number = record->number;
 	r->keep = keep;
 	r->told &= !news;
-	if (news)
-		client_session_ring(r->session);
+	if (!news)
+		return;
+	PROBE(rmemfs_server, recall_begin, record->session, &r->session->stored.client[0],
+		look->at->ino, keep);
+	client_session_ring(r->session);
 }
 
 /* Called for each session that has something of the inode. */

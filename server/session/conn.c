@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/printable.h"
+#include "common/base/probes.h"
 #include "common/base/util.h"
 #include "server/session/client_session.h"
 #include "server/access/authenticator.h"
@@ -466,6 +467,7 @@ void client_request_reply(struct client_request *req, void *buf, uint32_t len)
 	client_request_drop(req);
 	/* A channel that can't send ends with an event of its own. */
 	channel_send(ch, buf, len, 0, 0);
+	PROBE(rmemfs_server, request_reply, req, req->rpc.op, req->status, len);
 }
 
 void client_request_answer(struct client_request *req, struct rpc_reply *rep)
@@ -479,6 +481,7 @@ void client_request_answer(struct client_request *req, struct rpc_reply *rep)
 		conn_breach(c, "it does not take its replies");
 		return;
 	}
+	req->status = rep->status;
 	rep->op = req->rpc.op;
 	rep->slot = req->rpc.slot;
 	rep->seq = req->rpc.seq;
@@ -628,10 +631,13 @@ static void receive(struct conn *c, const struct event *event)
 	req->reply = NULL;
 	req->deadline_ms = req->held_ms = 0;
 	hear(c);
-	if (c->session)
-		turns_add(c->session, req);
-	else
+	if (!c->session) {
 		list_add_tail(&c->server->ready, &req->link);
+		return;
+	}
+	PROBE(rmemfs_server, request_receive, req, c->session->stored.id, req->rpc.op,
+		req->rpc.slot, req->rpc.seq);
+	turns_add(c->session, req);
 }
 
 static void opened(struct conn *c)

@@ -86,6 +86,11 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/rmemfs.dashboard.json
 		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/rmemfs.rules.yml
 		-rw-r--r-- usr/share/doc/rmemfs/config/server.conf
+		-rw-r--r-- usr/share/doc/rmemfs/config/tracing/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/config/tracing/recalls.bt
+		-rw-r--r-- usr/share/doc/rmemfs/config/tracing/requests.bt
+		-rw-r--r-- usr/share/doc/rmemfs/config/tracing/server.bt
+		-rw-r--r-- usr/share/doc/rmemfs/config/tracing/slow.bt
 		-rw-r--r-- usr/share/doc/rmemfs/docs/GUIDE.md
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/README.md
