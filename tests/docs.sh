@@ -471,6 +471,32 @@ tracing_scripts() {
 	return "$status"
 }
 
+# ---- containers ----------------------------------------------------------------------------------
+
+manifest_value() {
+	tests/manifests.py --get "$@"
+}
+
+# The manifests are objects of Kubernetes' API, and what they have for the programs is accepted. Their variables
+# are those of container.sh, and the README's.
+# shellcheck disable=SC2016 # patterns
+manifests() {
+	local folder=config/kubernetes container='spec template spec containers 0'
+	tests/manifests.py "$folder"/*.yaml || return
+	manifest_value ConfigMap data server.conf "$folder/server.yaml" >"$work/server.conf"
+	server_takes "$work/server.conf" || return
+	# shellcheck disable=SC2086 # fields are several
+	accepts "$(manifest_value DaemonSet $container env 3 value "$folder/client.yaml")" || return
+	grep -ohE '\$\{?[A-Z]{3,}\b' config/container.sh | tr -d '${' | sort -u >"$work/container.sh"
+	grep -oE '^ +- name: [A-Z]+$' "$folder"/{client,server}.yaml | sed 's/.* //' | sort -u >"$work/manifests"
+	same "variables" "$work/container.sh" "$work/manifests" || return
+	sed -n '/^| word /,/^$/p' "$folder/README.md" | grep -oE '`[A-Z]{3,}`' | tr -d '`' >"$work/README.md"
+	same "variables" "$work/container.sh" "$work/README.md" || return
+	sed -nE 's/^(([a-z]+( \| )?)+)\) "\$1" ;;$/\1/p' config/container.sh | tr -d ' ' | tr '|' '\n' >"$work/container.sh"
+	sed -nE 's/^\| `([a-z]+)` \|.*/\1/p' "$folder/README.md" >"$work/README.md"
+	same "words" "$work/container.sh" "$work/README.md"
+}
+
 # ---- what is shown as an example -----------------------------------------------------------------
 
 # known_settings ARGUMENTS...: the settings in -o are accepted.
@@ -744,6 +770,7 @@ check "probes of rmemfs" probes rmemfs
 check "probes of rmemfs-server" probes rmemfs-server
 check "words of tracing scripts" script_words
 check "tracing scripts compile" tracing_scripts
+check "Kubernetes manifests" manifests
 check "commands of the README" document_commands README.md
 check "commands of the guide" document_commands docs/GUIDE.md
 check "commands that guide.bats does not run" commands_elsewhere

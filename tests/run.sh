@@ -26,7 +26,8 @@ usage() {
 		           the guest's kernel can't do
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
 		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13; the packages
-		           are installed, used, upgraded, removed and purged on clean machines
+		           are installed, used, upgraded, removed and purged on clean machines; the
+		           images of containers are made and run
 		  nightly  all, and what takes longer: vm2, platforms, e2e over shm and verbs and under
 		           the sanitizers, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
@@ -48,9 +49,9 @@ stage_packages() {
 		;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
 		echo lintian dpkg-dev file binutils diffutils prometheus zsh
-		echo bpftrace ;;
+		echo bpftrace python3-kubernetes python3-yaml ;;
 	fuzz) echo clang libclang-rt-dev ;;
-	platforms) echo mmdebstrap debian-archive-keyring ;;
+	platforms) echo mmdebstrap debian-archive-keyring podman crun python3-kubernetes python3-yaml iproute2 ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;
 	esac
 }

@@ -80,7 +80,13 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/LICENSE
 		-rw-r--r-- usr/share/doc/rmemfs/PERFORMANCE.md
 		-rw-r--r-- usr/share/doc/rmemfs/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/config/Containerfile
 		-rw-r--r-- usr/share/doc/rmemfs/config/client.conf
+		-rw-r--r-- usr/share/doc/rmemfs/config/container.sh
+		-rw-r--r-- usr/share/doc/rmemfs/config/kubernetes/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/config/kubernetes/client.yaml
+		-rw-r--r-- usr/share/doc/rmemfs/config/kubernetes/server.yaml
+		-rw-r--r-- usr/share/doc/rmemfs/config/kubernetes/volume.yaml
 		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/README.md
 		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/prometheus.yml
 		-rw-r--r-- usr/share/doc/rmemfs/config/monitoring/rmemfs.dashboard.json
