@@ -137,6 +137,33 @@ fstab_unit() {
 		systemctl start rmemfs@data'
 }
 
+# The same line as an automount. Without the server an access fails, and so does the start of a program that needs
+# the mount; the next access after the server has come mounts. Nothing gets below the mount point.
+automount_unit() {
+	grep -qF '`x-systemd.automount`' "$repository/docs/GUIDE.md"
+	managed sh -euc '
+		systemctl stop rmemfs@data rmemfs-server
+		mkdir /run/fstab.a
+		sed "s/_netdev/_netdev,x-systemd.automount/; s/connect_timeout=80/connect_timeout=1/" /etc/fstab >/run/fstab
+		SYSTEMD_FSTAB=/run/fstab /lib/systemd/system-generators/systemd-fstab-generator /run/fstab.a /run/fstab.a /run/fstab.a
+		cp /run/fstab.a/mnt-rmem.mount /run/fstab.a/mnt-rmem.automount /run/units/
+		systemctl daemon-reload
+		systemctl start mnt-rmem.automount'
+	run ! managed touch /mnt/rmem/below
+	run ! managed systemd-run -q --wait --service-type oneshot -p RequiresMountsFor=/mnt/rmem touch /mnt/rmem/below
+	managed systemctl start rmemfs-server
+	managed touch /mnt/rmem/above
+	managed systemctl is-active mnt-rmem.mount
+	managed systemctl stop mnt-rmem.automount
+	run ! managed mountpoint -q /mnt/rmem
+	[ -z "$(managed ls /mnt/rmem)" ]
+	managed sh -euc '
+		rm /run/units/mnt-rmem.mount /run/units/mnt-rmem.automount
+		systemctl daemon-reload
+		systemctl start rmemfs@data
+		rm /mnt/rmem/above'
+}
+
 # A program that depends on the mount comes and goes with it, also if the server comes late. RequiresMountsFor=
 # does not wait for a service.
 program_follows() {
@@ -162,7 +189,10 @@ refused_mount() {
 before_in_guide() {
 	case $1 in
 	"journalctl -u rmemfs-server RMEMFS_EVENT=refuse") refused_mount ;;
-	"df -h /dev/shm") fstab_unit ;;
+	"df -h /dev/shm")
+		fstab_unit
+		automount_unit
+		;;
 	"rmemfsctl who "*) make_inbox ;;
 	"systemctl daemon-reload")
 		printf '[Service]\nExecStart=/bin/sleep infinity\n' |
