@@ -358,11 +358,12 @@ health() {
 	same "members of health's JSON" "$work/health.c" "$work/rmemfsctl.8"
 }
 
-# The members of the JSON of top.
+# The members of the JSON of top. Its rates of all mounts, and of exports, are for the status page.
 top_json() {
 	{
 		sed -n '/^static json_t .compare/,/^}/p' daemon/ctl/survey/top.c
-		sed '/^static const json_t .counterpart/,/^}/d; /---- times/,/^\/\* Null/d' daemon/ctl/survey/top_rates.c
+		sed -E '/^static const json_t .counterpart/,/^}/d; /---- times/,/^\/\* Null/d
+			/^json_t .top_rates_(all|exports)/,/^}/d' daemon/ctl/survey/top_rates.c
 	} | words_of | grep -vxE 'answer|bytes|connection|count|counters|pid|read' >"$work/top.c"
 	section daemon/rmemfsctl.8 'RATES OF A SECOND' | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',' '\n' | grep . >"$work/rmemfsctl.8"
 	same "members of top's JSON" "$work/top.c" "$work/rmemfsctl.8"

@@ -21,18 +21,9 @@
 #include "daemon/ctl/doctor/report.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/mount_ask.h"
-#include "daemon/ctl/print.h"
-#include "daemon/ctl/survey/health_mount.h"
-#include "daemon/ctl/survey/health_server.h"
+#include "daemon/ctl/survey/health_findings.h"
 
 enum { MOUNT_MS = 1000, SERVER_MS = 3000, VERBS_MS = 1000 };
-
-/* The findings, and the number of things that were looked at. */
-struct survey {
-	struct report report;
-	unsigned nmounts, nservers;
-	size_t nexports;
-};
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
@@ -71,44 +62,26 @@ static char *device_to(const json_t *mount)
 	return NULL;
 }
 
-static void judge_mount(struct survey *s, json_t *mount)
+static void judge_mount(struct health_findings *f, json_t *mount)
 {
 	autofree char *device = device_to(mount);
 
-	s->nmounts++;
 	ctl_json_clean(mount);
-	health_mount_judge(mount, device, &s->report);
+	health_findings_mount(f, mount, device);
 }
 
-static void judge_mounts(struct survey *s)
+static void judge_mounts(struct health_findings *f)
 {
 	json_t *list, *mount;
 	size_t i;
 	int err = ctl_list_own_mounts(MOUNT_MS, &list);
 
 	if (err) {
-		report_begin(&s->report, "mount");
-		report_found(&s->report, VERDICT_UNKNOWN, "the mounts can't be listed");
-		report_cause(&s->report, "/proc/self/mountinfo: %s", errno_text(err));
-		report_remedy(&s->report, "mount /proc");
+		health_findings_unlisted(f, err);
 		return;
 	}
-	json_array_foreach(list, i, mount) judge_mount(s, mount);
+	json_array_foreach(list, i, mount) judge_mount(f, mount);
 	json_decref(list);
-}
-
-static void tell_unmounted(struct survey *s, const char *where)
-{
-	char quoted[REPORT_QUOTED_BYTES];
-
-	s->nmounts++;
-	report_begin(&s->report, "mount");
-	report_found(&s->report, VERDICT_FAILURE, "%s: no rmemfs is mounted there", where);
-	report_cause(&s->report, "it was unmounted, or its mount has failed: see the journal");
-	report_remedy(&s->report,
-		"mount %s, if it is in /etc/fstab; systemctl start rmemfs@NAME, if it "
-		"is a service",
-		report_quote(where, quoted));
 }
 
 /* ---- the server ------------------------------------------------------------------------------ */
@@ -119,40 +92,10 @@ static bool is_forbidden(const struct health_wish *wish, int err)
 	return err == -EACCES || err == -EPERM || (wish->key_file && access(wish->key_file, R_OK));
 }
 
-static void tell_unanswered(struct survey *s, const char *where, bool forbidden, const char *why)
-{
-	report_begin(&s->report, "server");
-	report_found(&s->report, forbidden ? VERDICT_UNKNOWN : VERDICT_FAILURE, "server %s: %s",
-		where, forbidden ? "it can't be asked" : "no answer");
-	report_cause(&s->report, "%s", why);
-	report_remedy(&s->report,
-		forbidden
-			? "run this as root, or name an address and a key (--key FILE)"
-			: "on its machine: systemctl status rmemfs-server; ps -C rmemfs-server -o "
-			  "pid,stat,wchan (T: kill -CONT); rmemfsctl doctor names the step that "
-			  "fails");
-}
-
-static void judge_stranger(struct survey *s, const char *where)
-{
-	report_begin(&s->report, "server");
-	report_found(&s->report, VERDICT_UNKNOWN,
-		"server %s: it answers, and tells strangers no more", where);
-	report_cause(&s->report, "it was asked by an address, and without a key that it accepts");
-	report_remedy(&s->report, "name a key whose access is \"status\" (--key FILE)");
-}
-
-static void judge_status(struct survey *s, const struct health_wish *wish, json_t *status)
+static void judge_server(
+	struct health_findings *f, const char *where, const struct health_wish *wish)
 {
 	const struct health_terms terms = {time(NULL), wish->snapshot_max};
-
-	ctl_json_clean(status);
-	s->nexports += json_array_size(json_object_get(status, "exports"));
-	health_server_judge(status, &terms, &s->report);
-}
-
-static void judge_server(struct survey *s, const char *where, const struct health_wish *wish)
-{
 	autofree char *text = NULL;
 	int64_t round_trip_ns;
 	char why[512];
@@ -160,101 +103,62 @@ static void judge_server(struct survey *s, const char *where, const struct healt
 	int err = ctl_fetch_status(
 		where, wish->key_file, SERVER_MS, &text, &round_trip_ns, why, sizeof(why));
 
-	s->nservers++;
 	if (err) {
-		tell_unanswered(s, where, is_forbidden(wish, err), why);
+		health_findings_unanswered(f, where, is_forbidden(wish, err), why);
 		return;
 	}
 	status = ctl_json_read(text);
-	if (!status)
-		tell_unanswered(s, where, false, "its answer is malformed");
-	else if (ctl_is_for_strangers(status))
-		judge_stranger(s, where);
-	else
-		judge_status(s, wish, status);
+	ctl_json_clean(status);
+	health_findings_server(f, where, status, &terms);
 	json_decref(status);
 }
 
 /* ---- this machine, or a part of it ----------------------------------------------------------- */
 
-static void judge_all(struct survey *s, const struct health_wish *wish)
+static void judge_all(struct health_findings *f, const struct health_wish *wish)
 {
 	struct stat st;
 
-	judge_mounts(s);
+	judge_mounts(f);
 	if (stat(RMEMFS_DEFAULT_SOCKET, &st) == 0)
-		judge_server(s, RMEMFS_DEFAULT_SOCKET, wish);
-	if (s->nmounts || s->nservers || s->report.n)
-		return;
-	report_begin(&s->report, "mount");
-	report_found(&s->report, VERDICT_UNKNOWN, "there is nothing to look at");
-	report_cause(&s->report,
-		"no rmemfs is mounted here by root or this user, and no server has the "
-		"socket " RMEMFS_DEFAULT_SOCKET);
-	report_remedy(&s->report, "name a mount or a server: rmemfsctl health MOUNTPOINT");
+		judge_server(f, RMEMFS_DEFAULT_SOCKET, wish);
+	health_findings_complete(f);
 }
 
 /* As status does: a place of a mount comes before a server's socket. */
-static void judge_named(struct survey *s, const struct health_wish *wish)
+static void judge_named(struct health_findings *f, const struct health_wish *wish)
 {
 	struct mount mount;
 	autofree char *text = wish->key_file ? NULL : ctl_find_mount(wish->where, &mount);
 	json_t *described;
 
 	if (!text && !wish->key_file && ctl_is_folder(wish->where)) {
-		tell_unmounted(s, wish->where);
+		health_findings_unmounted(f, wish->where);
 		return;
 	}
 	if (!text) {
-		judge_server(s, wish->where, wish);
+		judge_server(f, wish->where, wish);
 		return;
 	}
 	described = ctl_describe_mount(&mount, MOUNT_MS);
-	judge_mount(s, described);
+	judge_mount(f, described);
 	json_decref(described);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static const char *name_of(enum verdict verdict)
+static void print_text(const struct health_findings *f)
 {
-	return verdict == VERDICT_FAILURE ? "critical" : report_verdict_name(verdict);
-}
+	const struct report *r = &f->report;
 
-/* A note asks for nothing. */
-static enum verdict status_of(const struct report *r)
-{
-	return r->worst <= VERDICT_NOTE ? VERDICT_OK : r->worst;
-}
-
-/* The worst first, and else in the order in which they were found. */
-static void sort(struct report *r)
-{
-	struct report *sorted = malloc(sizeof(*sorted));
-	unsigned n = 0;
-
-	if (!sorted)
-		return;
-	for (int verdict = VERDICT_FAILURE; verdict >= VERDICT_OK; verdict--)
-		for (unsigned i = 0; i < r->n; i++)
-			if (r->findings[i].verdict == (enum verdict)verdict)
-				sorted->findings[n++] = r->findings[i];
-	memcpy(r->findings, sorted->findings, n * sizeof(*r->findings));
-	free(sorted);
-}
-
-static void print_text(const struct survey *s)
-{
-	const struct report *r = &s->report;
-
-	if (status_of(r) == VERDICT_OK)
-		printf("ok: %u mount%s and %zu export%s are well\n", s->nmounts,
-			s->nmounts == 1 ? "" : "s", s->nexports, s->nexports == 1 ? "" : "s");
+	if (health_findings_verdict(f) == VERDICT_OK)
+		printf("ok: %u mount%s and %zu export%s are well\n", f->nmounts,
+			f->nmounts == 1 ? "" : "s", f->nexports, f->nexports == 1 ? "" : "s");
 	for (unsigned i = 0; i < r->n; i++) {
-		const struct finding *f = &r->findings[i];
+		const struct finding *found = &r->findings[i];
 
-		printf("%s: %s; cause: %s; remedy: %s\n", name_of(f->verdict), f->found, f->cause,
-			f->remedy);
+		printf("%s: %s; cause: %s; remedy: %s\n", health_findings_name(found->verdict),
+			found->found, found->cause, found->remedy);
 	}
 	if (r->cut)
 		printf("more was found than these %d lines\n", REPORT_FINDINGS_MAX);
@@ -262,7 +166,7 @@ static void print_text(const struct survey *s)
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-static bool print_json(const struct survey *s, const char *where)
+static bool print_json(const struct health_findings *f, const char *where)
 {
 	char host[REPORT_TEXT_BYTES] = "";
 	json_t *root;
@@ -271,9 +175,10 @@ static bool print_json(const struct survey *s, const char *where)
 	if (where)
 		printable_copy(host, sizeof(host), where, strlen(where));
 	root = json_pack("{s:s, s:o, s:s, s:i, s:i, s:b, s:o}", "version", RMEMFS_VERSION, "where",
-		report_text_or_null(host), "status", name_of(status_of(&s->report)), "mounts",
-		(int)s->nmounts, "exports", (int)s->nexports, "cut", s->report.cut, "findings",
-		report_findings(&s->report, name_of));
+		report_text_or_null(host), "status",
+		health_findings_name(health_findings_verdict(f)), "mounts", (int)f->nmounts,
+		"exports", (int)f->nexports, "cut", f->report.cut, "findings",
+		report_findings(&f->report, health_findings_name));
 	printed = root && ctl_json_print(root) == 0;
 	json_decref(root);
 	return printed;
@@ -297,24 +202,24 @@ static int exit_status(const struct report *r)
 
 int health_run(const struct health_wish *wish)
 {
-	struct survey *s = calloc(1, sizeof(*s));
+	struct health_findings *f = calloc(1, sizeof(*f));
 	bool printed = true;
 	int status;
 
-	if (!s) {
+	if (!f) {
 		log_error("can't begin: %s", errno_text(ENOMEM));
 		return CTL_HEALTH_UNKNOWN;
 	}
 	if (wish->where)
-		judge_named(s, wish);
+		judge_named(f, wish);
 	else
-		judge_all(s, wish);
-	sort(&s->report);
+		judge_all(f, wish);
+	health_findings_sort(f);
 	if (wish->json)
-		printed = print_json(s, wish->where);
+		printed = print_json(f, wish->where);
 	else
-		print_text(s);
-	status = printed && fflush(stdout) == 0 ? exit_status(&s->report) : CTL_HEALTH_UNKNOWN;
-	free(s);
+		print_text(f);
+	status = printed && fflush(stdout) == 0 ? exit_status(&f->report) : CTL_HEALTH_UNKNOWN;
+	free(f);
 	return status;
 }

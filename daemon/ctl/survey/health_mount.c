@@ -11,10 +11,20 @@
 struct subject {
 	const char *place;
 	const json_t *answer;
+	char number[32];                  /* the place, if it is not told */
 	char quoted[REPORT_QUOTED_BYTES]; /* the place, for a shell */
 	char host[REPORT_QUOTED_BYTES];   /* the server, as an operand of rmemfsctl */
 	char source[REPORT_QUOTED_BYTES];
 };
+
+/* A word of a remedy, or what stands there for one that is not told. */
+static void name_word(const char *text, const char *otherwise, char word[REPORT_QUOTED_BYTES])
+{
+	if (*text)
+		report_quote(text, word);
+	else
+		snprintf(word, REPORT_QUOTED_BYTES, "%s", otherwise);
+}
 
 /* "tcp 10.0.0.1:7470" is tcp:10.0.0.1:7470 there. */
 static void name_host(const json_t *answer, char host[REPORT_QUOTED_BYTES])
@@ -26,7 +36,18 @@ static void name_host(const json_t *answer, char host[REPORT_QUOTED_BYTES])
 	blank = strchr(text, ' ');
 	if (blank)
 		*blank = ':';
-	report_quote(text, host);
+	name_word(text, "HOST", host);
+}
+
+static void name_place(struct subject *s, const json_t *mount)
+{
+	snprintf(s->number, sizeof(s->number), "mount %" PRIu64,
+		ctl_json_number(mount, "connection"));
+	s->place = ctl_json_text(mount, "mountpoint");
+	name_word(s->place, "MOUNTPOINT", s->quoted);
+	name_word(ctl_json_text(mount, "source"), "HOST:/EXPORT", s->source);
+	if (!*s->place)
+		s->place = s->number;
 }
 
 static const char *milliseconds(uint64_t ms, char buf[CTL_TIME_CHARS])
@@ -39,11 +60,17 @@ static const char *milliseconds(uint64_t ms, char buf[CTL_TIME_CHARS])
 static void judge_unanswered(const struct subject *s, const json_t *mount, struct report *r)
 {
 	bool allowed = json_is_true(json_object_get(mount, "allowed"));
+	const char *error = ctl_json_text(mount, "error");
 
 	report_begin(r, "mount");
 	report_found(r, allowed ? VERDICT_FAILURE : VERDICT_UNKNOWN, "%s: %s", s->place,
 		allowed ? "no answer from its daemon" : "this user may not ask its daemon");
-	report_cause(r, "%s", ctl_json_text(mount, "error"));
+	if (*error)
+		report_cause(r, "%s", error);
+	else
+		report_cause(r, "%s",
+			allowed ? "it has ended, is stopped, or this machine gives it no CPU"
+				: "its socket is for others");
 	if (allowed)
 		report_remedy(r, "rmemfsctl doctor names the daemon's process, if there is one");
 	else
@@ -58,6 +85,7 @@ static bool judge_away(const struct subject *s, const char *state, struct report
 	uint64_t ms = ctl_json_number(s->answer, "state_ms");
 	const char *loss = ctl_json_text(json_object_get(s->answer, "session"), "last_loss");
 	enum verdict verdict = ms >= HEALTH_AWAY_MS ? VERDICT_FAILURE : VERDICT_WARNING;
+	const char *server = ctl_json_text(s->answer, "server");
 	bool silent = strcmp(state, "silent") == 0;
 	char time[CTL_TIME_CHARS];
 
@@ -70,7 +98,7 @@ static bool judge_away(const struct subject *s, const char *state, struct report
 		report_cause(r,
 			"the connection stands, but %s does not answer: it is stopped or "
 			"overloaded, or the network is cut",
-			ctl_json_text(s->answer, "server"));
+			*server ? server : "the server");
 	else
 		report_cause(
 			r, "%s", *loss ? loss : "the server does not run, or the network is cut");
@@ -169,11 +197,9 @@ static void judge_transport(const struct subject *s, const char *verbs_device, s
 
 void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r)
 {
-	struct subject s = {.place = ctl_json_text(mount, "mountpoint"),
-		.answer = json_object_get(mount, "answer")};
+	struct subject s = {.answer = json_object_get(mount, "answer")};
 
-	report_quote(s.place, s.quoted);
-	report_quote(ctl_json_text(mount, "source"), s.source);
+	name_place(&s, mount);
 	if (!json_is_object(s.answer)) {
 		judge_unanswered(&s, mount, r);
 		return;

@@ -1,7 +1,8 @@
 /* health_mount.h - whether a mount is well, by what its daemon has answered.
  *
  * A pure function of its arguments. See daemon/ctl/doctor/report.h for the findings; a failure is
- * critical here. Findings of a mount begin with its place.
+ * critical here. Findings of a mount begin with its place, or the number of its connection where
+ * the answer does not tell the place. Other names that it does not tell are not in them either.
  */
 #ifndef RMEMFS_DAEMON_CTL_SURVEY_HEALTH_MOUNT_H
 #define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_MOUNT_H

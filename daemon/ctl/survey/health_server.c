@@ -120,13 +120,24 @@ static unsigned quota_percent(const json_t *quota)
 	return bytes > inodes ? bytes : inodes;
 }
 
+/* "user 1000"; "a user", if the status does not tell which. */
+static const char *owner_text(const json_t *quota, char buf[AMOUNT_CHARS])
+{
+	const char *kind = json_object_get(quota, "user") ? "user" : "group";
+
+	if (json_is_integer(json_object_get(quota, kind)))
+		snprintf(buf, AMOUNT_CHARS, "%s %" PRIu64, kind, ctl_json_number(quota, kind));
+	else
+		snprintf(buf, AMOUNT_CHARS, "a %s", kind);
+	return buf;
+}
+
 static void judge_quotas(const json_t *export, const char *of, struct report *r)
 {
 	const json_t *quota, *worst = NULL;
-	char more[AMOUNT_CHARS];
+	char owner[AMOUNT_CHARS], more[AMOUNT_CHARS];
 	unsigned n = 0;
 	size_t i;
-	bool user;
 
 	json_array_foreach(json_object_get(export, "quotas"), i, quota)
 	{
@@ -138,11 +149,9 @@ static void judge_quotas(const json_t *export, const char *of, struct report *r)
 	}
 	if (!n)
 		return;
-	user = json_is_integer(json_object_get(worst, "user"));
 	report_begin(r, "quota");
-	report_found(r, VERDICT_WARNING, "%s: %s %" PRIu64 " has %u %% of its quota%s", of,
-		user ? "user" : "group", ctl_json_number(worst, user ? "user" : "group"),
-		quota_percent(worst), and_more(n, more));
+	report_found(r, VERDICT_WARNING, "%s: %s has %u %% of its quota%s", of,
+		owner_text(worst, owner), quota_percent(worst), and_more(n, more));
 	report_cause(r, "beyond it writes of that owner fail with EDQUOT");
 	report_remedy(r, "rmemfsctl quota shows all; remove files, or raise the limit in "
 			 "server.conf, and restart the server");
@@ -192,14 +201,15 @@ static void judge_snapshots(
 	const json_t *export, const char *of, const struct health_terms *terms, struct report *r)
 {
 	const json_t *snapshot = json_object_get(export, "snapshot");
+	const char *dir = ctl_json_text(snapshot, "dir");
 
 	/* Not told to this key. */
 	if (!json_object_get(export, "last_snapshot"))
 		return;
 	if (strcmp(ctl_json_text(snapshot, "state"), "failed") == 0) {
 		report_begin(r, "snapshot");
-		report_found(r, VERDICT_WARNING, "%s: the last snapshot, to %s, has failed", of,
-			ctl_json_text(snapshot, "dir"));
+		report_found(r, VERDICT_WARNING, "%s: the last snapshot%s%s%s has failed", of,
+			*dir ? ", to " : "", dir, *dir ? "," : "");
 		report_cause(r, "the server's log says why: journalctl -u rmemfs-server");
 		report_remedy(r, "mend that, and take another: rmemfsctl snapshot EXPORT DIR");
 	}
@@ -278,6 +288,7 @@ static void judge_fault(
 {
 	const json_t *session, *worst = NULL;
 	char time[CTL_TIME_CHARS], more[AMOUNT_CHARS];
+	const char *client;
 	unsigned n = 0;
 	size_t i;
 
@@ -292,10 +303,11 @@ static void judge_fault(
 	}
 	if (!n)
 		return;
+	client = ctl_json_text(worst, "client");
 	report_begin(r, "sessions");
-	report_found(r, VERDICT_WARNING, "export %s: session %" PRIu64 " of %s %s, for %s%s",
-		ctl_json_text(worst, "export"), ctl_json_number(worst, "id"),
-		ctl_json_text(worst, "client"), session_faults[fault].found,
+	report_found(r, VERDICT_WARNING, "export %s: session %" PRIu64 "%s%s %s, for %s%s",
+		ctl_json_text(worst, "export"), ctl_json_number(worst, "id"), *client ? " of " : "",
+		client, session_faults[fault].found,
 		milliseconds(ctl_json_number(worst, "silent_ms"), time), and_more(n, more));
 	report_cause(r, "%s", session_faults[fault].cause);
 	report_remedy(r, "%s", session_faults[fault].remedy);

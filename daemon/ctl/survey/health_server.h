@@ -2,7 +2,8 @@
  *
  * A pure function of its arguments. See daemon/ctl/doctor/report.h for the findings; a failure is
  * critical here. Lists have any length, so of each kind the worst gets a finding, with the number
- * of the others.
+ * of the others. Clients, owners and directories that the status does not tell, or has as null, are
+ * not in the findings.
  */
 #ifndef RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H
 #define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H

@@ -5,11 +5,6 @@
 #include "common/base/util.h"
 #include "daemon/ctl/json.h"
 
-/* The sums over all operations of a mount. */
-struct sums {
-	uint64_t operations, errors, read_bytes, write_bytes;
-};
-
 static json_t *per_second(uint64_t n, int64_t interval_ms)
 {
 	return json_integer((json_int_t)((double)n * 1000 / (double)max_i64(interval_ms, 1)));
@@ -106,6 +101,15 @@ static json_t *quantile(const struct histogram *h, unsigned permille)
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
+/* The sums over operations, of one mount or of several. */
+struct sums {
+	uint64_t operations, errors, read_bytes, write_bytes;
+	struct histogram times;
+};
+
+static const char *const rate_names[] = {
+	"operations", "errors", "read_bytes", "write_bytes", "p50_ns", "p99_ns"};
+
 static void add_operation(struct sums *s, const char *name, const json_t *before, const json_t *now)
 {
 	uint64_t bytes = since(ctl_json_number(before, "bytes"), ctl_json_number(now, "bytes"));
@@ -116,51 +120,70 @@ static void add_operation(struct sums *s, const char *name, const json_t *before
 		s->read_bytes += bytes;
 	else
 		s->write_bytes += bytes;
+	add_latency(&s->times, before, now);
 }
 
-static void set_rates(json_t *to, const json_t *before, const json_t *now, int64_t interval_ms)
+/* Of two answers of a daemon. only: one kind of operation; NULL: all. */
+static void add_answer(struct sums *s, const json_t *before, const json_t *now, const char *only)
 {
 	const json_t *were = json_object_get(before, "operations");
-	struct histogram h = {.n = 0};
-	struct sums s = {0};
 	const char *name;
 	json_t *op;
 
 	json_object_foreach(json_object_get(now, "operations"), name, op)
 	{
-		const json_t *was = json_object_get(were, name);
-
-		add_operation(&s, name, was, op);
-		add_latency(&h, was, op);
+		if (!only || strcmp(name, only) == 0)
+			add_operation(s, name, json_object_get(were, name), op);
 	}
-	json_object_set_new(to, "operations", per_second(s.operations, interval_ms));
-	json_object_set_new(to, "errors", per_second(s.errors, interval_ms));
-	json_object_set_new(to, "read_bytes", per_second(s.read_bytes, interval_ms));
-	json_object_set_new(to, "write_bytes", per_second(s.write_bytes, interval_ms));
-	json_object_set_new(to, "p50_ns", quantile(&h, 500));
-	json_object_set_new(to, "p99_ns", quantile(&h, 990));
+}
+
+static void set_rates(json_t *to, const struct sums *s, int64_t interval_ms)
+{
+	json_object_set_new(to, "operations", per_second(s->operations, interval_ms));
+	json_object_set_new(to, "errors", per_second(s->errors, interval_ms));
+	json_object_set_new(to, "read_bytes", per_second(s->read_bytes, interval_ms));
+	json_object_set_new(to, "write_bytes", per_second(s->write_bytes, interval_ms));
+	json_object_set_new(to, "p50_ns", quantile(&s->times, 500));
+	json_object_set_new(to, "p99_ns", quantile(&s->times, 990));
+}
+
+static void set_no_rates(json_t *to)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rate_names); i++)
+		json_object_set_new(to, rate_names[i], json_null());
+}
+
+/* The earlier answer of this mount's daemon. NULL: there is none, or it was another daemon: the
+ * kernel gives a connection's number to another mount. */
+static const json_t *answered_before(const json_t *before, const json_t *now)
+{
+	const json_t *answer = json_object_get(now, "answer");
+	const json_t *was = json_object_get(counterpart(before, now, "connection"), "answer");
+
+	return json_is_object(answer) && json_is_object(was) &&
+			       json_equal(
+				       json_object_get(answer, "pid"), json_object_get(was, "pid"))
+		       ? was
+		       : NULL;
 }
 
 static json_t *describe_mount(const json_t *before, const json_t *now, int64_t interval_ms)
 {
-	static const char *const rates[] = {
-		"operations", "errors", "read_bytes", "write_bytes", "p50_ns", "p99_ns"};
 	const json_t *answer = json_object_get(now, "answer");
-	const json_t *was = json_object_get(counterpart(before, now, "connection"), "answer");
+	const json_t *was = answered_before(before, now);
 	json_t *mount = json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "mountpoint",
 		json_object_get(now, "mountpoint"), "source", json_object_get(now, "source"),
 		"transport", json_object_get(answer, "transport"), "state",
 		json_object_get(answer, "state"), "oldest_request_ms",
 		json_object_get(answer, "oldest_request_ms"));
+	struct sums s = {0};
 
-	/* The kernel gives a connection's number to another mount. */
-	if (json_is_object(answer) && json_is_object(was) &&
-		json_equal(json_object_get(answer, "pid"), json_object_get(was, "pid"))) {
-		set_rates(mount, was, answer, interval_ms);
+	if (!was) {
+		set_no_rates(mount);
 		return mount;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(rates); i++)
-		json_object_set_new(mount, rates[i], json_null());
+	add_answer(&s, was, answer, NULL);
+	set_rates(mount, &s, interval_ms);
 	return mount;
 }
 
@@ -175,24 +198,65 @@ json_t *top_rates_mounts(const json_t *before, const json_t *now, int64_t interv
 	return mounts;
 }
 
-/* ---- sessions -------------------------------------------------------------------------------- */
+/* The rates of all mounts together. */
+static json_t *describe_all(
+	const json_t *before, const json_t *now, const char *only, int64_t interval_ms)
+{
+	json_t *all = json_object();
+	const json_t *mount;
+	struct sums s = {0};
+	bool compared = false;
+	size_t i;
+
+	json_array_foreach(now, i, mount)
+	{
+		const json_t *was = answered_before(before, mount);
+
+		if (was)
+			add_answer(&s, was, json_object_get(mount, "answer"), only);
+		compared |= was != NULL;
+	}
+	if (compared)
+		set_rates(all, &s, interval_ms);
+	else
+		set_no_rates(all);
+	return all;
+}
+
+json_t *top_rates_all(const json_t *before, const json_t *now, int64_t interval_ms)
+{
+	json_t *all = describe_all(before, now, NULL, interval_ms);
+
+	json_object_set_new(all, "reads", describe_all(before, now, "read", interval_ms));
+	json_object_set_new(all, "writes", describe_all(before, now, "write", interval_ms));
+	return all;
+}
+
+/* ---- sessions and exports -------------------------------------------------------------------- */
+
+static const char *const counter_names[] = {"reads", "writes", "read_bytes", "write_bytes", "rpcs"};
+
+/* By the counters of two objects; before NULL: it counts from 0 on. */
+static void set_counters(json_t *to, const json_t *before, const json_t *now, int64_t interval_ms)
+{
+	const json_t *were = json_object_get(before, "counters");
+	const json_t *are = json_object_get(now, "counters");
+
+	for (size_t i = 0; i < ARRAY_SIZE(counter_names); i++)
+		json_object_set_new(to, counter_names[i],
+			per_second(since(ctl_json_number(were, counter_names[i]),
+					   ctl_json_number(are, counter_names[i])),
+				interval_ms));
+}
 
 static json_t *describe_session(const json_t *before, const json_t *now, int64_t interval_ms)
 {
-	static const char *const counters[] = {
-		"reads", "writes", "read_bytes", "write_bytes", "rpcs"};
 	json_t *session = json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "id",
 		json_object_get(now, "id"), "client", json_object_get(now, "client"), "export",
 		json_object_get(now, "export"), "state", json_object_get(now, "state"), "silent_ms",
 		json_object_get(now, "silent_ms"));
 
-	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
-		json_object_set_new(session, counters[i],
-			per_second(since(ctl_json_number(
-						 json_object_get(before, "counters"), counters[i]),
-					   ctl_json_number(
-						   json_object_get(now, "counters"), counters[i])),
-				interval_ms));
+	set_counters(session, before, now, interval_ms);
 	return session;
 }
 
@@ -205,4 +269,26 @@ json_t *top_rates_sessions(const json_t *before, const json_t *now, int64_t inte
 	json_array_foreach(json_object_get(now, "sessions"), i, session) json_array_append_new(
 		sessions, describe_session(counterpart(were, session, "id"), session, interval_ms));
 	return sessions;
+}
+
+json_t *top_rates_exports(const json_t *before, const json_t *now, int64_t interval_ms)
+{
+	const json_t *were = json_object_get(before, "exports"), *export;
+	bool anew = !json_equal(
+		json_object_get(before, "incarnation"), json_object_get(now, "incarnation"));
+	json_t *exports = json_array();
+	size_t i;
+
+	json_array_foreach(json_object_get(now, "exports"), i, export)
+	{
+		const json_t *was = counterpart(were, export, "name");
+		json_t *rates = json_pack("{s:O?}", "name", json_object_get(export, "name"));
+
+		if (was)
+			set_counters(rates, anew ? NULL : was, export, interval_ms);
+		for (size_t k = 0; !was && k < ARRAY_SIZE(counter_names); k++)
+			json_object_set_new(rates, counter_names[k], json_null());
+		json_array_append_new(exports, rates);
+	}
+	return exports;
 }

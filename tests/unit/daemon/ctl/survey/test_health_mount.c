@@ -131,6 +131,30 @@ static void place__is_quoted_in_remedies(void **state)
 }
 
 /* Any program may listen at the socket. */
+/* The answer tells no names: there are words in their stead. */
+static void names__that_are_not_told(void **state)
+{
+	answer_set(mount, "mountpoint", json_null());
+	answer_set(mount, "source", json_null());
+	answer_set(answer, "server", json_null());
+	in_state("silent", HEALTH_AWAY_MS);
+	assert_judged(VERDICT_FAILURE, "mount 42: its server is silent for 10.0 s",
+		"on the server: rmemfsctl health; from here: rmemfsctl doctor HOST");
+	assert_has(judged.findings[0].cause, "but the server does not answer");
+	in_state("lost", 0);
+	assert_judged(VERDICT_FAILURE, "mount 42: its files are lost", "umount MOUNTPOINT, and");
+	in_state("connected", 0);
+	health_mount_judge(mount, "mlx5_0", judge_anew());
+	assert_judged(VERDICT_WARNING, "mount 42: it is on tcp", "rmemfsctl doctor HOST:/EXPORT ");
+	answer_set(mount, "answer", json_null());
+	judge();
+	assert_judged(VERDICT_FAILURE, "mount 42: no answer from its daemon", NULL);
+	answer_set(mount, "allowed", json_false());
+	judge();
+	assert_judged(VERDICT_UNKNOWN, "mount 42: this user may not ask its daemon", NULL);
+	assert_string_equal(judged.findings[0].cause, "its socket is for others");
+}
+
 static void answer__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"answer\":{}}",
@@ -159,6 +183,7 @@ int main(void)
 		CASE(requests__count_with_a_connection_only),
 		CASE(transport__verbs_would_lead_there),
 		CASE(place__is_quoted_in_remedies),
+		CASE(names__that_are_not_told),
 		CASE(answer__of_other_kinds),
 	};
 

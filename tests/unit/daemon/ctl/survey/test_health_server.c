@@ -282,6 +282,30 @@ static void key__that_sees_its_own_mounts(void **state)
 	assert_among(VERDICT_FAILURE, "export data: 100 % of its", NULL);
 }
 
+/* The status tells no names: the findings are the same without them. */
+static void names__that_are_not_told(void **state)
+{
+	json_t *quota = json_array_get(answer_part(export, "quotas"), 0);
+
+	answer_set(quota, "user", json_null());
+	answer_set_number(quota, "max_inodes", 1);
+	answer_set_number(quota, "inodes", 1);
+	judge();
+	assert_judged(VERDICT_WARNING, "export data: a user has 100 % of its quota", NULL);
+	json_object_del(quota, "user");
+	answer_set(quota, "inodes", json_integer(0));
+	answer_set(session, "client", json_null());
+	with_session("active", HEALTH_SILENT_MS);
+	judge();
+	assert_judged(VERDICT_WARNING, "export data: session 1 is connected, and silent, for 5.0 s",
+		NULL);
+	with_session("active", 0);
+	answer_set(export, "snapshot", json_pack("{s:s}", "state", "failed"));
+	judge();
+	assert_judged(
+		VERDICT_WARNING, "export data: the last snapshot has failed", "rmemfsctl snapshot");
+}
+
 static void answer__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"exports\":{},\"sessions\":3,\"store\":[]}",
@@ -315,6 +339,7 @@ int main(void)
 		CASE(sessions__the_worst_of_many),
 		CASE(transport__tcp_beside_verbs),
 		CASE(key__that_sees_its_own_mounts),
+		CASE(names__that_are_not_told),
 		CASE(answer__of_other_kinds),
 	};
 

@@ -121,6 +121,46 @@ static void mounts__of_another_daemon(void **state)
 	assert_null_rate("operations");
 }
 
+/* ---- all mounts together --------------------------------------------------------------------- */
+
+static void assert_part(const char *part, const char *key, json_int_t expected)
+{
+	const json_t *value = json_object_get(part ? json_object_get(rates, part) : rates, key);
+
+	assert_true(json_is_integer(value));
+	assert_int_equal(json_integer_value(value), expected);
+}
+
+static void all__is_the_sum_of_mounts(void **state)
+{
+	json_t *other = answer_read(mount_answer);
+
+	answer_set_number(other, "connection", 43);
+	json_array_append_new(before, json_deep_copy(other));
+	json_array_append_new(now, other);
+	json_object_set_new(operations_of(now), "read", operation(60, 2, 8000, "[[1000, 60]]"));
+	json_object_set_new(answer_part(answer_part(other, "answer"), "operations"), "write",
+		operation(20, 0, 4000, "[[9000, 20]]"));
+	rates = top_rates_all(before, now, TWO_S);
+	assert_part(NULL, "operations", 40);
+	assert_part(NULL, "errors", 1);
+	assert_part(NULL, "read_bytes", 4000);
+	assert_part(NULL, "write_bytes", 2000);
+	assert_part(NULL, "p50_ns", 1000);
+	assert_part(NULL, "p99_ns", 9000);
+	assert_part("reads", "operations", 30);
+	assert_part("reads", "p99_ns", 1000);
+	assert_part("writes", "p50_ns", 9000);
+}
+
+static void all__of_mounts_that_are_new(void **state)
+{
+	json_array_clear(before);
+	rates = top_rates_all(before, now, TWO_S);
+	assert_true(json_is_null(answer_part(rates, "operations")));
+	assert_true(json_is_null(answer_part(answer_part(rates, "reads"), "p50_ns")));
+}
+
 static json_t *counters_of(json_t *status)
 {
 	return answer_part(json_array_get(answer_part(status, "sessions"), 0), "counters");
@@ -157,6 +197,46 @@ static void sessions__that_are_new(void **state)
 	assert_rate("rpcs", 5);
 }
 
+static json_t *export_counters(json_t *status)
+{
+	return answer_part(json_array_get(answer_part(status, "exports"), 0), "counters");
+}
+
+static void compare_exports(void)
+{
+	json_decref(rates);
+	rates = top_rates_exports(before, now, TWO_S);
+}
+
+static void exports__count_the_interval_alone(void **state)
+{
+	answer_set_number(export_counters(before), "read_bytes", 1000);
+	answer_set_number(export_counters(now), "read_bytes", 5000);
+	compare_exports();
+	assert_rate("read_bytes", 2000);
+	assert_rate("rpcs", 0);
+}
+
+static void exports__of_a_server_that_was_started_again(void **state)
+{
+	answer_set_number(export_counters(before), "read_bytes", 1000);
+	answer_set_number(export_counters(now), "read_bytes", 5000);
+	answer_set(now, "incarnation", json_string("2"));
+	compare_exports();
+	assert_rate("read_bytes", 2500);
+	answer_set_number(export_counters(now), "read_bytes", 600);
+	compare_exports();
+	assert_rate("read_bytes", 300);
+}
+
+static void exports__that_are_new(void **state)
+{
+	json_decref(before);
+	before = NULL;
+	compare_exports();
+	assert_null_rate("reads");
+}
+
 static void answers__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"sessions\":[3,{}]}",
@@ -167,6 +247,8 @@ static void answers__of_other_kinds(void **state)
 
 		json_decref(top_rates_mounts(list, list, 0));
 		json_decref(top_rates_sessions(any, any, -1));
+		json_decref(top_rates_exports(any, any, 0));
+		json_decref(top_rates_all(list, list, 0));
 		json_decref(list);
 		json_decref(any);
 	}
@@ -185,6 +267,11 @@ int main(void)
 		MOUNTS(mounts__of_another_daemon),
 		SESSIONS(sessions__count_the_interval_alone),
 		SESSIONS(sessions__that_are_new),
+		MOUNTS(all__is_the_sum_of_mounts),
+		MOUNTS(all__of_mounts_that_are_new),
+		SESSIONS(exports__count_the_interval_alone),
+		SESSIONS(exports__of_a_server_that_was_started_again),
+		SESSIONS(exports__that_are_new),
 		SESSIONS(answers__of_other_kinds),
 	};
 
