@@ -12,6 +12,7 @@ shown_elsewhere=(
 	'cd build/release/packages' 'tests/packages.sh makes the packages elsewhere'
 	'modprobe tls' 'it would change the kernel of the machine'
 	'scp 10\.0\.0\.1:.*' 'it takes another machine; here both ends have the same file'
+	'ssh -L .*' 'it takes another machine'
 	'rdma link show' 'it takes an RDMA device'
 	'ip (addr show|link set) .*eth1.*' 'it takes the interface of an RDMA device'
 	'bpftrace .*' 'it runs until it is interrupted; tests/docs.sh compiles the scripts'

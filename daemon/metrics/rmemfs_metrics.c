@@ -1,38 +1,41 @@
-/* rmemfs_metrics.c - the state of this machine's mounts, and of its server, for Prometheus and the
- * like. It asks the daemons anew for each scrape, and keeps nothing. */
+/* rmemfs_metrics.c - the state of this machine's mounts, and of its server: for Prometheus and the
+ * like, which ask anew each time, and as a page for people, which has the last minutes, too. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/service.h"
-#include "common/base/util.h"
 #include "common/conf/args.h"
 #include "common/transport/address.h"
-#include "daemon/ctl/client.h"
-#include "daemon/ctl/json.h"
-#include "daemon/ctl/mount_ask.h"
+#include "daemon/metrics/observe.h"
 #include "daemon/metrics/openmetrics.h"
+#include "daemon/metrics/page.h"
+#include "daemon/metrics/sampler.h"
 #include "daemon/metrics/web.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9470"
 
-enum { MOUNT_MS = 1000, SERVER_MS = 2000, FRESH_MS = 1000 };
+/* Peers may ask at any rate: the daemons are asked once in that time. */
+enum { FRESH_MS = 1000 };
 
 struct metrics_options {
-	const char *listen; /* NULL: DEFAULT_LISTEN */
-	const char *server; /* NULL: the default socket, if it is there */
+	const char *listen;  /* NULL: DEFAULT_LISTEN */
+	const char *server;  /* NULL: the default socket, if it is there */
+	unsigned interval_s; /* of the page's samples */
 	bool details, once;
 };
 
 static const struct option long_options[] = {
 	{"listen", required_argument, NULL, 'l'},
 	{"server", required_argument, NULL, 's'},
+	{"interval", required_argument, NULL, 'i'},
 	{"details", no_argument, NULL, 'd'},
 	{"once", no_argument, NULL, 'o'},
 	{"version", no_argument, NULL, 'V'},
@@ -40,92 +43,113 @@ static const struct option long_options[] = {
 	{0},
 };
 
-/* ---- the text -------------------------------------------------------------------------------- */
-
-static json_t *ask_server(const char *socket)
-{
-	static struct log_ratelimit limit;
-	int64_t round_trip_ns;
-	char why[256];
-	char *text;
-	json_t *root;
-
-	if (ctl_fetch_status(socket, NULL, SERVER_MS, &text, &round_trip_ns, why, sizeof(why))) {
-		if (log_ratelimit_ok(&limit, 60000))
-			log_warning("%s: %s", socket, why);
-		return NULL;
-	}
-	root = ctl_json_read(text);
-	free(text);
-	return root;
-}
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 /* Mounts that this user may not ask about are left out: they are not down. hidden: how many. */
-static json_t *list_mounts(unsigned *hidden)
+static json_t *allowed_mounts(const json_t *list, unsigned *hidden)
 {
-	json_t *list;
+	json_t *allowed = json_array(), *mount;
+	size_t i;
 
-	if (ctl_list_own_mounts(MOUNT_MS, &list))
-		return json_array();
-	for (size_t i = json_array_size(list); i-- > 0;) {
-		if (json_is_true(json_object_get(json_array_get(list, i), "allowed")))
-			continue;
-		++*hidden;
-		json_array_remove(list, i);
+	*hidden = 0;
+	json_array_foreach(list, i, mount)
+	{
+		if (json_is_true(json_object_get(mount, "allowed")))
+			json_array_append(allowed, mount);
+		else
+			++*hidden;
 	}
-	return list;
+	return allowed;
 }
 
-static void write_metrics(FILE *out, const struct metrics_options *options)
-{
-	const char *socket = options->server ? options->server : RMEMFS_DEFAULT_SOCKET;
-	struct observed seen = {.details = options->details};
-	json_t *mounts = list_mounts(&seen.hidden), *server = NULL;
-	struct stat st;
+struct metrics_text {
+	FILE *out;
+	bool details;
+};
 
-	seen.server_wanted = options->server || stat(socket, &st) == 0;
-	if (seen.server_wanted)
-		server = ask_server(socket);
-	seen.mounts = mounts;
-	seen.server = server;
-	openmetrics_write(out, &seen);
+static void write_metrics(const struct observation *seen, void *arg)
+{
+	const struct metrics_text *text = arg;
+	unsigned hidden;
+	json_t *mounts = allowed_mounts(seen->mounts, &hidden);
+	const struct observed observed = {.mounts = mounts,
+		.server = seen->server,
+		.hidden = hidden,
+		.server_wanted = seen->server_there,
+		.details = text->details};
+
+	openmetrics_write(text->out, &observed);
 	json_decref(mounts);
-	json_decref(server);
 }
 
-static char *make_text(const struct metrics_options *options, size_t *len)
-{
-	char *text = NULL;
-	FILE *out = open_memstream(&text, len);
+/* ---- what is served -------------------------------------------------------------------------- */
 
-	if (!out)
-		return NULL;
-	write_metrics(out, options);
+struct service {
+	struct metrics_options options;
+	struct observer observer;
+	struct sampler *sampler;
+	char host[HOST_NAME_MAX + 1];
+};
+
+/* A stream's text, when it has ended. */
+static char *end_text(FILE *out, char **text)
+{
 	if (fclose(out) == 0)
-		return text;
-	free(text);
+		return *text;
+	free(*text);
 	return NULL;
 }
 
-/* Peers may ask at any rate. So a text is used for a second, and the daemons are asked once in that
- * time. Called by one thread. */
 static char *make_metrics(void *arg, size_t *len)
 {
-	static char *text;
-	static size_t text_len;
-	static int64_t made_ms;
-	char *copy;
+	struct service *service = arg;
+	char *made = NULL;
+	struct metrics_text text = {open_memstream(&made, len), service->options.details};
 
-	if (!text || now_ms() - made_ms >= FRESH_MS) {
-		free(text);
-		text = make_text(arg, &text_len);
-		made_ms = now_ms();
-	}
-	copy = text ? malloc(text_len + 1) : NULL;
-	if (copy)
-		memcpy(copy, text, text_len + 1);
-	*len = text_len;
-	return copy;
+	if (!text.out)
+		return NULL;
+	observe(&service->observer, FRESH_MS, write_metrics, &text);
+	return end_text(text.out, &made);
+}
+
+struct page_text {
+	const struct service *service;
+	FILE *out;
+	bool still;
+};
+
+static void write_page(const struct sample *last, void *arg)
+{
+	const struct page_text *text = arg;
+	const struct page page = {.host = text->service->host,
+		.now_ms = now_ms(),
+		.interval_s = text->service->options.interval_s,
+		.still = text->still,
+		.details = text->service->options.details,
+		.last = last};
+
+	page_write(text->out, &page);
+}
+
+static char *make_page(struct service *service, bool still, size_t *len)
+{
+	char *made = NULL;
+	struct page_text text = {service, open_memstream(&made, len), still};
+
+	if (!text.out)
+		return NULL;
+	sampler_look(service->sampler, write_page, &text);
+	return end_text(text.out, &made);
+}
+
+static char *make_live_page(void *arg, size_t *len)
+{
+	return make_page(arg, false, len);
+}
+
+static char *make_still_page(void *arg, size_t *len)
+{
+	return make_page(arg, true, len);
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -133,13 +157,15 @@ static char *make_metrics(void *arg, size_t *len)
 static int print_help(void)
 {
 	printf("Usage: rmemfs-metrics [OPTION]...\n"
-	       "Serves the state of this machine's mounts of rmemfs, and of its server, as\n"
-	       "OpenMetrics at http://" DEFAULT_LISTEN "/metrics.\n\n"
+	       "Serves the state of this machine's mounts of rmemfs, and of its server: a page\n"
+	       "for a browser at http://" DEFAULT_LISTEN "/, OpenMetrics at /metrics.\n\n"
 	       "      --listen WHERE   HOST:PORT, [ADDRESS]:PORT or unix:/PATH\n"
 	       "      --server SOCKET  the server's socket (default: " RMEMFS_DEFAULT_SOCKET ",\n"
 	       "                       if it is there)\n"
-	       "      --details        with places and sources of mounts; needs --listen or\n"
-	       "                       --once\n"
+	       "      --interval SECONDS\n"
+	       "                       of the page's figures, 1 to 60 (5); it has the last 120\n"
+	       "      --details        with places and sources of mounts, and names of clients;\n"
+	       "                       needs --listen or --once\n"
 	       "      --once           print the metrics, and exit\n"
 	       "  -V, --version        print the version and exit\n"
 	       "  -h, --help           print this and exit\n");
@@ -150,6 +176,15 @@ static int metrics_wrong(const char *why)
 {
 	log_complaint("rmemfs-metrics", why);
 	return EXIT_FAILURE;
+}
+
+static bool read_interval(const char *text, unsigned *seconds)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*seconds = (unsigned)n;
+	return *text >= '0' && *text <= '9' && !*end && n >= 1 && n <= SAMPLER_MAX_S;
 }
 
 /* -1: the options are to be used. Otherwise the exit status. */
@@ -166,6 +201,11 @@ static int read_options(int argc, char **argv, struct metrics_options *options)
 			break;
 		case 's':
 			options->server = optarg;
+			break;
+		case 'i':
+			if (!read_interval(optarg, &options->interval_s))
+				return metrics_wrong("option '--interval': must be a number of "
+						     "seconds, 1 to 60");
 			break;
 		case 'd':
 			options->details = true;
@@ -196,15 +236,22 @@ static int read_options(int argc, char **argv, struct metrics_options *options)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static int serve(struct metrics_options *options)
+static void wait_for_end(void)
 {
-	const struct web_page pages[] = {
-		{"/metrics", OPENMETRICS_TYPE, make_metrics, options}, {0}};
-	const char *where = options->listen ? options->listen : DEFAULT_LISTEN;
-	struct web *web;
 	sigset_t signals;
-	char why[512];
 	int signo;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	while (sigwait(&signals, &signo) != 0)
+		continue;
+}
+
+/* Before there are threads. */
+static void set_signals(void)
+{
+	sigset_t signals;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -212,30 +259,60 @@ static int serve(struct metrics_options *options)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+}
+
+static int serve(struct service *service)
+{
+	const struct web_page pages[] = {{"/", PAGE_TYPE, page_policy, make_live_page, service},
+		{"/still", PAGE_TYPE, page_policy, make_still_page, service},
+		{"/metrics", OPENMETRICS_TYPE, NULL, make_metrics, service}, {0}};
+	const struct metrics_options *options = &service->options;
+	const char *where = options->listen ? options->listen : DEFAULT_LISTEN;
+	struct web *web;
+	char why[512];
+	int status = EXIT_SUCCESS;
+
+	set_signals();
+	gethostname(service->host, sizeof(service->host) - 1);
+	service->sampler = sampler_start(&service->observer, options->interval_s, options->details);
+	if (!service->sampler)
+		return metrics_wrong("no memory, or no more threads");
 	web = web_start(where, pages, why, sizeof(why));
-	if (!web)
-		return metrics_wrong(why);
-	log_notice("listening on %s", where);
-	service_ready();
-	while (sigwait(&signals, &signo) != 0)
-		continue;
-	service_stopping("stopping");
-	web_stop(web);
-	return EXIT_SUCCESS;
+	if (web) {
+		log_notice("listening on %s", where);
+		service_ready();
+		wait_for_end();
+		service_stopping("stopping");
+		web_stop(web);
+	} else {
+		status = metrics_wrong(why);
+	}
+	/* A daemon that stands still holds up no end. */
+	if (!sampler_stop(service->sampler))
+		_exit(status);
+	observe_end(&service->observer);
+	return status;
+}
+
+static int print_once(struct service *service)
+{
+	struct metrics_text text = {stdout, service->options.details};
+
+	observe(&service->observer, 0, write_metrics, &text);
+	observe_end(&service->observer);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-	struct metrics_options options = {0};
+	struct service service = {.options = {.interval_s = SAMPLER_S}};
 	int status;
 
 	service_open();
 	log_init("rmemfs-metrics", LOG_LEVEL_NOTICE);
-	status = read_options(argc, argv, &options);
+	status = read_options(argc, argv, &service.options);
 	if (status >= 0)
 		return status;
-	if (!options.once)
-		return serve(&options);
-	write_metrics(stdout, &options);
-	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	service.observer = (struct observer)OBSERVER_INIT(service.options.server);
+	return service.options.once ? print_once(&service) : serve(&service);
 }

@@ -25,6 +25,19 @@ struct web {
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* A browser takes an answer for nothing but its type, loads what the policy permits, keeps no copy,
+ * and tells no other site of it. */
+static void add_headers(struct MHD_Response *response, const char *type, const char *policy)
+{
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, "Content-Security-Policy",
+		policy ? policy : "default-src 'none'; frame-ancestors 'none'");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+}
+
 static enum MHD_Result answer_text(struct MHD_Connection *to, unsigned status, const char *text)
 {
 	struct MHD_Response *response =
@@ -33,8 +46,7 @@ static enum MHD_Result answer_text(struct MHD_Connection *to, unsigned status, c
 
 	if (!response)
 		return MHD_NO;
-	MHD_add_response_header(
-		response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
+	add_headers(response, "text/plain; charset=utf-8", NULL);
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	result = MHD_queue_response(to, status, response);
@@ -56,8 +68,7 @@ static enum MHD_Result answer_page(struct MHD_Connection *to, const struct web_p
 		free(text);
 		return MHD_NO;
 	}
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	add_headers(response, page->type, page->policy);
 	result = MHD_queue_response(to, MHD_HTTP_OK, response);
 	MHD_destroy_response(response);
 	return result;
@@ -74,7 +85,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *to, const char *
 	for (const struct web_page *page = web->pages; page->path; page++)
 		if (strcmp(url, page->path) == 0)
 			return answer_page(to, page);
-	return answer_text(to, MHD_HTTP_NOT_FOUND, "there is /metrics\n");
+	return answer_text(to, MHD_HTTP_NOT_FOUND, "there are / and /metrics\n");
 }
 
 /* ---- where it listens ------------------------------------------------------------------------ */

@@ -13,9 +13,10 @@ enum { WEB_PEERS = 64, WEB_IDLE_S = 10 };
 
 struct web;
 
-/* A page: its path, its type, and its text, malloced; NULL: it can't be made now. */
+/* A page: its path, its type, and its text, malloced; NULL: it can't be made now. policy: its
+ * Content-Security-Policy; NULL: nothing may come along. */
 struct web_page {
-	const char *path, *type;
+	const char *path, *type, *policy;
 	char *(*make)(void *arg, size_t *len);
 	void *arg;
 };
