@@ -39,10 +39,10 @@ stage_packages() {
 	echo "${PACKAGES_BUILD[@]}" libcmocka-dev
 	case $1 in
 	e2e)
-		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio gdb git jq prometheus sqlite3 systemd tar diffutils iproute2 procps
-		[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || echo dbench postgresql postgresql-contrib rsync stress-ng
+		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio gdb git jq libxml2-utils prometheus sqlite3 systemd tar diffutils iproute2 procps
+		[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || echo chromium dbench postgresql postgresql-contrib rsync stress-ng
 		;;
-	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
+	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio git jq libxml2-utils sqlite3 diffutils iproute2 procps ;;
 	vm | vm2)
 		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2
 		[ "$1" = vm ] || echo tcpdump
