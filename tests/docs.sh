@@ -441,7 +441,7 @@ script_names() {
 # Scripts name the operations as the programs do. The kernel's header has more than this filesystem answers.
 script_words() {
 	local script
-	enum_of rpc_op common/rpc/rpc_ops.h | grep -v ' op_max$' >"$work/rpc_ops.h"
+	enum_of rpc_op common/rpc/rpc_ops.h | grep -vE ' (op_max|trial)$' >"$work/rpc_ops.h"
 	{
 		enum_of fuse_opcode /usr/include/linux/fuse.h
 		sed -nE 's/.*FUSE_STATX = ([0-9]+).*/\1 statx/p' daemon/fuse/*.h
