@@ -223,7 +223,8 @@ versions() {
 # ---- maintainer scripts --------------------------------------------------------------------------
 
 # script NAME SCRIPT [ARGUMENT]...: runs a copy of it, as under systemd. Files are in $work/system instead of their
-# places. Commands are stand-ins that note their calls in $work/calls, and fail if $fails matches the call.
+# places. Commands are stand-ins that note their calls in $work/calls, and fail if $fails matches the call. The new
+# version speaks wire version 8; the server's status has the versions of $spoken.
 script() {
 	local name=$1 script=$2 place places=''
 	shift 2
@@ -235,7 +236,7 @@ script() {
 	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run/(systemd|rmemfs-mounts))' ||
 		complain "$name: $script would change this machine" || return
 	: >"$work/calls"
-	PATH=$work/stand-ins:$PATH calls=$work/calls fails=${fails:-none} sh "$work/script" "$@" >"$work/said" 2>&1 ||
+	PATH=$work/stand-ins:$PATH calls=$work/calls fails=${fails:-none} spoken=${spoken:-8} sh "$work/script" "$@" >"$work/said" 2>&1 ||
 		complain "$name: $script $* fails: $(cat "$work/said")"
 }
 
@@ -246,7 +247,11 @@ stand_ins() {
 	for command in systemctl deb-systemd-invoke deb-systemd-helper systemd-sysusers systemd-tmpfiles modprobe \
 		rmemfsctl rmemfs-server; do
 		printf '%s\n' '#!/bin/bash' 'call="${0##*/} $*"' 'echo "$call" >>"$calls"' \
-			'[[ $call != $fails ]]' >"$work/stand-ins/$command"
+			'[[ $call != $fails ]] || exit' \
+			'case $call in' \
+			'"rmemfsctl status --json") printf "\"wire_version\": %s,\n" $spoken ;;' \
+			'"rmemfs-server --version") echo "rmemfs-server 0.2.0 (wire protocol 8)" ;;' \
+			'esac' >"$work/stand-ins/$command"
 		chmod 755 "$work/stand-ins/$command"
 	done
 }
@@ -257,7 +262,7 @@ called() {
 
 # Nothing is started; a server runs again after an upgrade, if its mounts can go on.
 script_installs() {
-	local fails
+	local fails spoken
 	stand_ins
 	fails='deb-systemd-helper --quiet was-enabled *'
 	script rmemfs postinst configure || return
@@ -268,9 +273,17 @@ script_installs() {
 		called '^systemctl .*daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
 	! called 'invoke|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
 	fails=none
+	for spoken in '8' '8 8 7' '7'; do
+		script rmemfs-server postinst configure 0.0.9-1 || return
+		called '^deb-systemd-invoke try-restart rmemfs-server.service' ||
+			complain "the old server goes on, with wire versions $spoken" || return
+	done
+	spoken='8 6 8'
 	script rmemfs-server postinst configure 0.0.9-1 || return
-	called '^deb-systemd-invoke try-restart rmemfs-server.service' || complain "the old server goes on" || return
-	for fails in 'systemctl --quiet is-active *' 'rmemfsctl status' 'rmemfs-server --check-config'; do
+	! called invoke || complain "a mount of wire version 6 loses its server" || return
+	grep -q 'rmemfsctl status shows them' "$work/said" || complain "not told: $(cat "$work/said")" || return
+	spoken=8
+	for fails in 'systemctl --quiet is-active *' 'rmemfsctl status *' 'rmemfs-server --check-config'; do
 		script rmemfs-server postinst configure 0.0.9-1 || return
 		! called invoke || complain "the server is started again though this failed: $fails" || return
 	done
