@@ -41,7 +41,7 @@ seconds() {
 	nobody_was_late
 }
 
-# bats test_tags=nightly:verbs
+# bats test_tags=nightly
 @test "coherence of three mounts, two players each" {
 	begin 1 2 3
 	coherence --seconds "$(seconds 12)" --players 2 "$dir/1" "$dir/2" "$dir/3"
@@ -96,7 +96,7 @@ disturb() {
 	done >/dev/null 2>&1
 }
 
-# bats test_tags=nightly:verbs
+# bats test_tags=nightly
 @test "one of three mounts is killed, and the other two go on" {
 	local tester disturber pid
 	use_lease 2

@@ -46,6 +46,7 @@ run_test() {
 	nothing_left
 }
 
+# bats test_tags=nightly
 @test "a test that fails leaves nothing behind" {
 	run_test 'sleep 1000 >"$mnt/a" 3>&- & sleep 1000 3>&- & echo "came as far"; false'
 	[ "$status" -eq 1 ]

@@ -38,7 +38,7 @@ done
 [ "$RMEMFS_TEST_TRANSPORT" != verbs ] || tags+="${tags:+,}!sockets"
 # In the guest some tests run only at night.
 [ "$RMEMFS_TEST_TRANSPORT${RMEMFS_TEST_NIGHTLY:-0}" != verbs0 ] || tags+=',!nightly:verbs'
-# The rest runs before each merge.
+# Others run at night only, whichever the transport: a faster test has their subject, too.
 [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ] || tags+="${tags:+,}!nightly"
 # Counting allocations replaces the allocator, but a sanitizer needs its own.
 [ "${RMEMFS_TEST_SANITIZED:-0}" = 0 ] || tags+="${tags:+,}!unsanitized"

@@ -55,6 +55,7 @@ make_files() {
 	scale create "$1" "$2"
 }
 
+# bats test_tags=nightly
 @test "many files are made, listed, found and removed" {
 	make_files "$mnt/few" "$few"
 	remount

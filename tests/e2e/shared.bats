@@ -879,6 +879,7 @@ push_changes() {
 	done
 }
 
+# bats test_tags=nightly
 @test "git: two mounts push to one repository at once" {
 	local changes
 	begin 1 2

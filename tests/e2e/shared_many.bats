@@ -84,7 +84,7 @@ most_kib() {
 	fi
 }
 
-# bats test_tags=unsanitized
+# bats test_tags=unsanitized,nightly
 @test "many mounts work at once, and the server's memory for each is bounded" {
 	local before idle busy n total=0
 	start_server
