@@ -96,6 +96,7 @@ more_rounds() {
 	until_true 60 has_read $(($(wc -l <"$dir/rounds") + $1))
 }
 
+# bats test_tags=nightly:verbs
 @test "the server is killed and connections are cut in the middle of reads, which go on" {
 	random_file "$dir/a" "$(mib 16 8)"
 	cp "$dir/a" "$mnt/a"
