@@ -129,6 +129,24 @@ void connection_end(struct remote *r)
 	r->state = REMOTE_OVER;
 }
 
+void connection_rest(struct remote *r)
+{
+	channel_remove(r);
+	r->state = REMOTE_AT_REST;
+}
+
+/* The time of rest is no silence of the server. */
+void connection_resume(struct remote *r, int64_t now)
+{
+	if (r->state != REMOTE_AT_REST)
+		return;
+	r->state = REMOTE_DOWN;
+	r->ready_ms = r->mute_ms = 0;
+	r->ticked_ms = now;
+	r->backoff_ms = 0;
+	r->connect_ms = now;
+}
+
 /* ---- connecting ------------------------------------------------------------------------------ */
 
 /* The time that remote_connect() has left, but enough for a server that answers. */
@@ -619,6 +637,8 @@ static void measure_silence(struct remote *r, int64_t now)
 
 void connection_tick(struct remote *r, int64_t now)
 {
+	if (r->state == REMOTE_AT_REST)
+		return;
 	measure_silence(r, now);
 	if (remote_channel_has_old_keys(r))
 		channel_lost(r, "the session's keys have changed", now);
@@ -645,6 +665,7 @@ void connection_tick(struct remote *r, int64_t now)
 		channel_lost(r, r->reason, now);
 		break;
 	case REMOTE_OVER:
+	case REMOTE_AT_REST:
 		break;
 	}
 }

@@ -148,6 +148,10 @@ int pick_transport(const struct session_options *options, const struct transport
 	const char *host = options->source.host;
 	bool path = host[0] == '/';
 
+	if (options->taken) {
+		*address = *options->taken;
+		return open_transport(options, config, address, out, why, whylen);
+	}
 	if (path || (!options->auto_transport && options->transport == TRANSPORT_SHM))
 		return choose_shm(options, config, address, out, why, whylen);
 	if (options->auto_transport)

@@ -5,6 +5,7 @@
  *   2. verbs, if an RDMA device has a route to the host, unless the mount demands that all bytes
  *      are protected, or without_verbs;
  *   3. tcp.
+ * A session that is taken over stays at its address.
  *
  * THREADS    Any; blocks for the resolver and for the route, for which connect_timeout_ms at most.
  * ERRORS     0 or -errno; why gets one line for people.

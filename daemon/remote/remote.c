@@ -58,11 +58,28 @@ bool remote_disconnected(const struct io_thread *thread)
 	return thread->remote->missed;
 }
 
-bool remote_is_idle(const struct io_thread *thread)
+bool remote_has_no_calls(const struct io_thread *thread)
 {
 	const struct remote *r = thread->remote;
 
-	return !r->ch && slots_are_idle(r) && transfers_are_idle(r);
+	return slots_are_idle(r) && transfers_are_idle(r);
+}
+
+bool remote_is_idle(const struct io_thread *thread)
+{
+	return !thread->remote->ch && remote_has_no_calls(thread);
+}
+
+void remote_rest(struct io_thread *thread)
+{
+	assert(remote_has_no_calls(thread));
+	remote_channel_publish_counters(thread->remote);
+	connection_rest(thread->remote);
+}
+
+void remote_resume(struct io_thread *thread)
+{
+	connection_resume(thread->remote, now_ms());
 }
 
 void remote_begin_anew(struct io_thread *thread)

@@ -148,8 +148,17 @@ void remote_tick(struct io_thread *thread, int64_t now);
 void remote_stop(struct io_thread *thread, unsigned limit_ms);
 bool remote_stopped(const struct io_thread *thread);
 
-/* No call is on its way or waits, and the channel is deleted. */
+/* No call is on its way or waits. */
+bool remote_has_no_calls(const struct io_thread *thread);
+/* The same, and the channel is deleted. */
 bool remote_is_idle(const struct io_thread *thread);
+
+/* For a thread without calls: its channel is closed in order, and no other one is made before
+ * remote_resume(). Meanwhile another process may have the session (session_handover.h). */
+void remote_rest(struct io_thread *thread);
+/* Harmless while it does not rest. */
+void remote_resume(struct io_thread *thread);
+
 /* For an idle thread of a session that has ended: its next request is the first of another
  * session. */
 void remote_begin_anew(struct io_thread *thread);

@@ -38,6 +38,7 @@ enum remote_state {
 	REMOTE_READY,
 	REMOTE_DROPPING, /* the channel is to go at the next tick or its EV_CLOSED */
 	REMOTE_OVER,     /* session lost */
+	REMOTE_AT_REST, /* no channel, until connection_resume(): another process has the session */
 };
 
 /* A slot belongs to the session and survives channels. */
@@ -143,6 +144,9 @@ void connection_tick(struct remote *r, int64_t now);
 void connection_take_down(struct remote *r, int64_t now);
 /* Ends the channel without a successor. */
 void connection_end(struct remote *r);
+/* The same until it is resumed. Nothing is on its way. */
+void connection_rest(struct remote *r);
+void connection_resume(struct remote *r, int64_t now);
 void connection_bye(struct remote *r);
 
 /* ---- rpc.c -------------------------------------------------------------------------------------

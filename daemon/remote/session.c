@@ -111,7 +111,10 @@ int session_new(const struct session_options *options, const struct session_even
 	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
 	snprintf(s->mountpoint, sizeof(s->mountpoint), "%s", options->mountpoint);
-	client_id_take(&s->owner, s->mountpoint);
+	if (options->taken)
+		atomic_init(&s->owner.fd, -1);
+	else
+		client_id_take(&s->owner, s->mountpoint);
 	describe_client(s, options->mountpoint);
 	describe_server(s);
 	*out = s;
@@ -510,6 +513,7 @@ static void count_all(const struct session *s, struct rpc_counters *sum)
 void session_begin_anew(struct session *s)
 {
 	count_all(s, &s->before);
+	s->earlier = (struct rpc_counters){0};
 	s->ended_id = s->id;
 	s->id = 0;
 	atomic_store_explicit(&s->ended, false, memory_order_release);
@@ -668,4 +672,5 @@ void session_totals(struct session *s, struct rpc_counters *totals)
 {
 	count_all(s, totals);
 	rpc_counters_subtract(totals, &s->before);
+	rpc_counters_add(totals, &s->earlier);
 }

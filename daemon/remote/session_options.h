@@ -28,6 +28,9 @@ struct session_options {
 	unsigned io_threads;      /* 1 .. IO_THREADS_MAX */
 	bool exit_when_lost;      /* for the log: the caller ends a lost session's mount */
 	uint64_t instance;        /* of this run */
+	/* NULL; or the session is taken over from another process, which has it at this address:
+	 * session_handover.h. The owner is told later. */
+	const struct transport_address *taken;
 };
 
 #endif

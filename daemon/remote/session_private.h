@@ -70,6 +70,7 @@ struct session {
 	uint64_t ended_id;          /* the session before; 0: there was none */
 	atomic_bool ended;          /* by the server, and session_begin_anew() was not called yet */
 	struct rpc_counters before; /* the threads' counts when it began */
+	struct rpc_counters earlier; /* of the processes that had it before this one */
 
 	/* Settled by the first ATTACH. */
 	uint8_t store_id[16];

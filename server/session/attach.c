@@ -427,6 +427,14 @@ static void attach_new(struct client_request *req, struct export *export)
 		join(req, holder);
 }
 
+/* Whether something that was begun by this channel may still reach memory, until it is fenced. Over
+ * shm the process itself copies. It has ended all of that if it is the one that asks, or has closed
+ * the channel in order. So a mount goes on in another process while the first one lives. */
+static bool may_reach_memory(const struct conn *c, int pid)
+{
+	return !pid || (channel_peer_pid(c->channel) != pid && !c->left);
+}
+
 /* Whether a channel of this index may still touch memory. Fences the one that was in use. */
 static bool predecessor_lives(struct client_session *session, const struct client_request *req)
 {
@@ -439,7 +447,7 @@ static bool predecessor_lives(struct client_session *session, const struct clien
 		if (c->index != req->rpc.attach.channel)
 			continue;
 		conn_fence(c);
-		lives |= !pid || channel_peer_pid(c->channel) != pid;
+		lives |= may_reach_memory(c, pid);
 	}
 	return lives;
 }

@@ -30,7 +30,8 @@
  * The answer to a channel that is attached again confirms that its predecessor is fenced. After it
  * the client repeats I/O whose outcome it does not know. So the answer waits for the fence. On shm
  * a mapping lasts as long as the process. But then the same process asks, and its copies are over
- * when it does.
+ * when it does. Or another process asks, to which the client has moved, and the first one has
+ * closed the channel in order. The first one still counts as one that has the memory mapped.
  *
  * A client whose session the server has ended learns it here (-EIDRM), and may make another one. On
  * shm it says with that ATTACH that it has unmapped all of the old one (`ended`). Then nobody waits

@@ -703,6 +703,7 @@ void conn_event(struct conn *c, const struct event *event)
 	case EV_CLOSED:
 		tell_lost(c, event->status);
 		c->hung_up = event->hung_up;
+		c->left = c->state == CONN_OPEN && !event->status;
 		closed(c);
 		break;
 	case EV_INCOMING:

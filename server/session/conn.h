@@ -55,6 +55,7 @@ struct conn {
 	uint64_t progress; /* channel_progress() when it was judged last */
 	int64_t silent_ms; /* how long it was silent, if it is closed for that */
 	bool hung_up;      /* its peer has ended it, as the end of a process does */
+	bool left;         /* its peer has ended it in order, and so uses it no more */
 	uint64_t serial;   /* a later connection has a higher one */
 	/* Of places.h: the peer's network, and since when its step is due. */
 	uint8_t network[ADDRESS_NETWORK_BYTES];

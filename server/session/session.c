@@ -212,9 +212,18 @@ static bool has_channel(const struct client_session *session, unsigned index)
 	return false;
 }
 
+/* Of another process, to which the client has moved, if this one is gone. */
+static bool has_open_channel(const struct client_session *session)
+{
+	list_for_each (pos, &session->conns)
+		if (list_entry(pos, struct conn, link)->state < CONN_FENCING)
+			return true;
+	return false;
+}
+
 void client_session_lost_conn(struct client_session *session, const struct lost_conn *lost)
 {
-	session->process_gone |= lost->process_gone;
+	session->process_gone |= lost->process_gone && !has_open_channel(session);
 	if (lost->hung_up && !has_channel(session, lost->index))
 		session->live &= ~(UINT64_C(1) << lost->index);
 	session->lost_ms = now_ms();

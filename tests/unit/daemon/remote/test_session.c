@@ -17,6 +17,7 @@
 
 #include "common/auth/auth_key.h"
 #include "common/base/log.h"
+#include "daemon/remote/session_handover.h"
 #include "tests/unit/memory_dir.h"
 
 enum { READY_MS = 20000 };
@@ -505,6 +506,156 @@ static void remount__takes_over_what_a_dead_daemon_left(void **state)
 	drive_close(&again);
 }
 
+/* ---- in another process ---------------------------------------------------------------------- */
+
+/* Granted pages, and the state of the session: one process tells them the other. */
+static struct rpc_grant_reply moved_pages;
+static struct session_state moved;
+static int moved_owner;
+
+static void rest(struct drive *d)
+{
+	drive_until(d, remote_connected(&d->threads[0]) && remote_connected(&d->threads[1]) &&
+			       remote_has_no_calls(&d->threads[0]) &&
+			       remote_has_no_calls(&d->threads[1]));
+	for (unsigned i = 0; i < d->nthreads; i++)
+		remote_rest(&d->threads[i]);
+	moved_owner = session_describe(d->session, d->threads, &moved);
+	assert_true(moved_owner >= 0);
+}
+
+static void work_before(struct drive *d)
+{
+	struct test_rpc grant = {.call.done = test_rpc_done};
+
+	grant.call.req.op = RPC_GRANT;
+	grant.call.req.grant.want_pages = IO_PAGES;
+	rpc_start(&d->threads[0], &grant.call);
+	drive_until(d, grant.ndone);
+	moved_pages = grant.rep.grant;
+	ios_place(d, &moved_pages);
+	fill(d, 1);
+	expect_all(d, "before", 0, 0);
+}
+
+static void take(struct drive *d, const struct transport_address *address)
+{
+	struct session_options options = options_for("/mnt/a");
+
+	options.taken = address;
+	options.instance = 1; /* the session has another one, which the description tells */
+	assert_int_equal(drive_open(d, &options), 0);
+	assert_int_equal(session_adopt(d->session, d->threads, &moved, dup(moved_owner), d->why,
+				 sizeof(d->why)),
+		0);
+	if (drive_connect(d) != 0)
+		fail_msg("%s", d->why);
+	ios_place(d, &moved_pages);
+}
+
+static void work_after(struct drive *d)
+{
+	read_verify(d, 1);
+	fill(d, 2);
+	expect_all(d, "after", 0, 0);
+	read_verify(d, 2);
+}
+
+/* Runs in a process of its own. A failed assertion there ends it by exit(3). */
+static void in_child(struct drive *old, void (*fn)(struct drive *d))
+{
+	const struct transport_address *address = session_address(old->session);
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		struct drive d;
+
+		take(&d, address);
+		fn(&d);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void work_and_stop(struct drive *d)
+{
+	work_after(d);
+	drive_stop(d, 5000);
+}
+
+/* The first process lives, with all that it has mapped, and the session is not its own any more. */
+static void another_process__goes_on_with_the_session(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	drive_begin(&d);
+	work_before(&d);
+	rest(&d);
+	in_child(&d, work_and_stop);
+	for (unsigned i = 0; i < d.nthreads; i++)
+		remote_resume(&d.threads[i]);
+	drive_until(&d, session_lost(d.session));
+	drive_close(&d);
+}
+
+static void do_nothing(struct drive *d)
+{
+}
+
+static void another_process__that_ends__leaves_the_session(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	drive_begin(&d);
+	work_before(&d);
+	rest(&d);
+	in_child(&d, do_nothing);
+	for (unsigned i = 0; i < d.nthreads; i++)
+		remote_resume(&d.threads[i]);
+	work_after(&d);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+static void adopt__of_another_kind_of_mount__is_refused(void **state)
+{
+	struct session_options options;
+	struct session_state other;
+	struct drive d, again;
+
+	server_init(state);
+	drive_begin(&d);
+	rest(&d);
+	options = options_for("/mnt/a");
+	options.taken = session_address(d.session);
+	assert_int_equal(drive_open(&again, &options), 0);
+#define refuses(change)                                                                  \
+	do {                                                                             \
+		other = moved;                                                           \
+		change;                                                                  \
+		assert_int_equal(session_adopt(again.session, again.threads, &other, -1, \
+					 again.why, sizeof(again.why)),                  \
+			-EINVAL);                                                        \
+	} while (0)
+	refuses(other.sharing = true);
+	refuses(other.exclusive = true);
+	refuses(other.nchannels--);
+	refuses(other.nchannels = IO_THREADS_MAX + 1);
+	refuses(other.id = 0);
+	refuses(other.limits.max_work_bytes = 0);
+	refuses(other.slots[1].nslots = SLOTS_MAX + 1);
+	refuses(other.slots[1].nreserved = other.slots[1].nslots);
+	drive_close(&again);
+	for (unsigned i = 0; i < d.nthreads; i++)
+		remote_resume(&d.threads[i]);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
 int main(void)
 {
 	static enum transport_kind shm = TRANSPORT_SHM, tcp = TRANSPORT_TCP;
@@ -526,6 +677,11 @@ int main(void)
 		over(tcp, second_mount__gets_in_after_the_first_has_ended),
 		over(tcp, remount__ends_no_mount_that_lives),
 		over(tcp, remount__takes_over_what_a_dead_daemon_left),
+		over(shm, another_process__goes_on_with_the_session),
+		over(tcp, another_process__goes_on_with_the_session),
+		over(shm, another_process__that_ends__leaves_the_session),
+		over(tcp, another_process__that_ends__leaves_the_session),
+		over(tcp, adopt__of_another_kind_of_mount__is_refused),
 	};
 
 	log_init("test_daemon_session", LOG_LEVEL_INFO);
