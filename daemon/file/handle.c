@@ -2,8 +2,22 @@
 #include "daemon/file/handle.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 
+#include "daemon/file/inherited.h"
 #include "daemon/op/fs_parts.h"
+
+struct handle *handle_new(struct fs *fs)
+{
+	return fs->inherited ? inherited_alloc(fs->inherited) : calloc(1, sizeof(struct handle));
+}
+
+void handle_delete(struct fs *fs, struct handle *handle)
+{
+	if (fs->inherited)
+		inherited_remove(fs->inherited, handle);
+	free(handle);
+}
 
 bool handle_may_store(const struct request *req)
 {

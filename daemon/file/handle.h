@@ -15,11 +15,13 @@
 #include "daemon/file/cache_policy.h"
 #include "daemon/request/request.h"
 
+struct fs;
 struct inode;
 
 struct handle {
 	struct list link;    /* inode.handles */
 	struct inode *inode; /* the data path finds the inode here */
+	uint64_t number;     /* the kernel's, if it is not the address: inherited.h */
 	enum open_kind kind;
 	bool writes; /* or may */
 	bool stores; /* or may, into a mapping of a sharing mount */
@@ -36,8 +38,13 @@ struct handle {
 
 static inline uint64_t handle_number(const struct handle *handle)
 {
-	return (uint64_t)(uintptr_t)handle;
+	return handle->number ? handle->number : (uint64_t)(uintptr_t)handle;
 }
+
+/* A zeroed handle; NULL: no memory. */
+struct handle *handle_new(struct fs *fs);
+/* It was closed, and is in no list. */
+void handle_delete(struct fs *fs, struct handle *handle);
 
 /* Whether the handle that is opened can be mapped shared, to store into the mapping. */
 bool handle_may_store(const struct request *req);

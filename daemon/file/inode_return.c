@@ -127,6 +127,17 @@ void inode_return_drain(struct io_thread *thread, drained_fn *drained)
 		drained(thread);
 }
 
+bool inode_return_is_idle(struct fs *fs)
+{
+	struct inode_returns *r = fs->returns;
+	bool idle;
+
+	pthread_mutex_lock(&r->lock);
+	idle = r->first == r->n && !r->nsent && !r->nleaving;
+	pthread_mutex_unlock(&r->lock);
+	return idle;
+}
+
 void inode_return_forget(struct io_thread *thread)
 {
 	struct inode_returns *r = thread->fs->returns;

@@ -77,6 +77,9 @@ void inode_return_flush(struct io_thread *thread);
  * there is nothing to wait for. Inodes that come later are not waited for. One call at a time. */
 void inode_return_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
 
+/* Nothing is to be returned, and no answer is awaited. */
+bool inode_return_is_idle(struct fs *fs);
+
 /* Files' pages that the pool may need: for grant_refill_init(). */
 extern const struct refill_holders inode_return_refill_holders;
 

@@ -12,9 +12,11 @@ static struct notifier_job *next_job(struct notifier *n)
 	struct list *link;
 
 	pthread_mutex_lock(&n->lock);
+	n->busy = false;
 	while (list_empty(&n->jobs) && !n->stop)
 		pthread_cond_wait(&n->filled, &n->lock);
 	link = n->stop ? NULL : list_pop(&n->jobs);
+	n->busy = link;
 	pthread_mutex_unlock(&n->lock);
 	return link ? list_entry(link, struct notifier_job, link) : NULL;
 }
@@ -89,6 +91,16 @@ void notifier_stop(struct notifier *n)
 	pthread_cond_destroy(&n->filled);
 	pthread_mutex_destroy(&n->lock);
 	close(n->ended_fd);
+}
+
+bool notifier_is_idle(struct notifier *n)
+{
+	bool idle;
+
+	pthread_mutex_lock(&n->lock);
+	idle = list_empty(&n->jobs) && !n->busy;
+	pthread_mutex_unlock(&n->lock);
+	return idle;
 }
 
 void notifier_add(struct notifier *n, struct notifier_job *job)

@@ -27,8 +27,8 @@ struct notifier {
 	pthread_mutex_t lock;
 	pthread_cond_t filled;
 	struct list jobs;
-	bool stop;
-	int ended_fd; /* see notifier_end() */
+	bool stop, busy; /* busy: at a job */
+	int ended_fd;    /* see notifier_end() */
 };
 
 struct notifier_job {
@@ -50,6 +50,8 @@ int notifier_end(struct notifier *n);
 /* The same, and waits for it. */
 void notifier_stop(struct notifier *n);
 
+/* No job waits, and none is under way. */
+bool notifier_is_idle(struct notifier *n);
 void notifier_add(struct notifier *n, struct notifier_job *job);
 
 #endif

@@ -18,10 +18,12 @@ struct snapshot_freeze;
 struct fs_parts;
 struct freeze_thread;
 struct grants;
+struct inherited;
 struct inode;
 struct inode_table;
 struct landing;
 struct lease_keeper;
+struct pause;
 struct abandoned;
 struct locks;
 struct local_answers;
@@ -61,6 +63,7 @@ struct fs {
 	struct session *session;
 	struct inode_table *inodes;
 	struct inode *root;
+	struct inherited *inherited; /* file/inherited.h; NULL: this daemon has mounted */
 	struct grants *grants;
 	struct grant_refill *refill;
 	struct inode_returns *returns;
@@ -88,11 +91,17 @@ struct fs {
 	atomic_bool renewing;       /* the session has ended, and another one is to be made */
 	atomic_bool committing_all; /* it becomes read-only: everything is committed for the last
 				     * time */
+	struct pause *pause;
 };
 
 static inline bool fs_is_renewing(const struct fs *fs)
 {
 	return atomic_load_explicit(&fs->renewing, memory_order_acquire);
+}
+
+static inline bool fs_is_paused(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->requests.paused, memory_order_acquire);
 }
 
 static inline struct fs_thread *fs_thread_of(struct io_thread *thread)

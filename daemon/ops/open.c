@@ -107,7 +107,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	struct inode *inode = op_of(req)->inode;
 	uint32_t flags = req->args.flags;
 
-	struct handle *handle = calloc(1, sizeof(*handle));
+	struct handle *handle = handle_new(inode->fs);
 	int r = handle ? open_count(inode, flags, req->pid, opened) : -ENOMEM;
 
 	if (r) {
@@ -147,7 +147,7 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);
-	free(handle);
+	handle_delete(inode->fs, handle);
 }
 
 /* ---- OPEN ------------------------------------------------------------------------------------ */

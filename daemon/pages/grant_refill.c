@@ -365,3 +365,19 @@ void grant_refill_give_back(struct io_thread *thread, uint64_t wanted)
 	pthread_mutex_unlock(&fs->grants->lock);
 	grant_refill_go_on(thread, next);
 }
+
+bool grant_refill_give_all(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct grant_refill *r = fs->refill;
+	bool give, none;
+
+	r->holders->empty_windows(fs, INT64_MAX);
+	pthread_mutex_lock(&fs->grants->lock);
+	none = !fs->grants->npages && !r->busy && !r->along;
+	give = fs->grants->npages && grant_refill_begin_locked(r);
+	pthread_mutex_unlock(&fs->grants->lock);
+	if (give)
+		give_back(thread);
+	return none;
+}

@@ -87,5 +87,8 @@ void grant_refill_along_done(struct io_thread *thread, const struct extent *gran
  * more. */
 void grant_refill_tick(struct io_thread *thread, int64_t now);
 void grant_refill_give_back(struct io_thread *thread, uint64_t wanted);
+/* While nobody writes: gives all pages back, those of files' windows, too. True: the server has all
+ * of them. False: to be called again when no RPC of this thread is on its way. */
+bool grant_refill_give_all(struct io_thread *thread);
 
 #endif

@@ -396,3 +396,17 @@ void quota_allowance_give_back(struct io_thread *thread, void (*given)(struct io
 	if (given)
 		given(thread);
 }
+
+bool quota_allowance_give_all(struct io_thread *thread)
+{
+	struct quota_allowances *as = thread->fs->allowances;
+	bool none = true;
+
+	/* Leaves only pools that a request is on its way for. */
+	give_back_idle(thread->fs, thread, INT64_MAX);
+	pthread_mutex_lock(&as->lock);
+	for (unsigned i = 0; none && i < ALLOWANCE_BUCKETS; i++)
+		none = list_empty(&as->buckets[i]);
+	pthread_mutex_unlock(&as->lock);
+	return none;
+}

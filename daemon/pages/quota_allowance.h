@@ -74,6 +74,10 @@ bool quota_allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
  * time. */
 void quota_allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread));
 
+/* While nobody writes, and after shares were returned: gives all pools back. True: the server has
+ * all of them. False: to be called again when no RPC of this thread is on its way. */
+bool quota_allowance_give_all(struct io_thread *thread);
+
 /* No reserved page is this session's any more; shares were returned before. */
 void quota_allowance_forget(struct quota_allowances *as);
 

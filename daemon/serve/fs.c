@@ -12,6 +12,7 @@
 #include "common/base/util.h"
 #include "daemon/request/caller.h"
 #include "daemon/request/trace.h"
+#include "daemon/file/inherited.h"
 #include "daemon/serve/fs_block.h"
 #include "daemon/serve/interrupt.h"
 #include "daemon/serve/slow.h"
@@ -67,6 +68,7 @@ void fs_stop_telling(struct fs *fs, struct fuse_port *port)
 void fs_fini(struct fs *fs)
 {
 	inode_table_fini(fs->inodes);
+	inherited_delete(fs->inherited);
 	expiries_fini(fs->expiries);
 	session_renewal_fini(fs->renewal);
 	remount_fini(fs->remount);
@@ -79,11 +81,34 @@ void fs_fini(struct fs *fs)
 	local_answer_fini(fs->looks);
 	lease_keeper_fini(fs->leases);
 	grants_fini(fs->grants);
+	pause_fini(fs->pause);
 }
 
 static uint64_t machine_memory(void)
 {
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The parts that can fail. */
+static int init_tables(struct fs *fs)
+{
+	int r = pause_init(fs->pause);
+
+	if (r)
+		return r;
+	r = inode_table_init(fs->inodes, &inode_parts_hooks);
+	if (r)
+		goto err_pause;
+	r = fs->sharing ? local_answer_init(fs->looks) : 0;
+	if (r)
+		goto err_inodes;
+	return 0;
+
+err_inodes:
+	inode_table_fini(fs->inodes);
+err_pause:
+	pause_fini(fs->pause);
+	return r;
 }
 
 int fs_init(struct fs_block *block, const struct fs_options *options)
@@ -98,14 +123,9 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	fs->requests.sharing = options->session.sharing;
 	fs->requests.interrupt_wait_ms = options->interrupt_wait_ms;
 	fs->requests.aside_max = machine_memory() / ASIDE_SHARE;
-	r = inode_table_init(fs->inodes, &inode_parts_hooks);
+	r = init_tables(fs);
 	if (r)
 		return r;
-	r = options->session.sharing ? local_answer_init(fs->looks) : 0;
-	if (r) {
-		inode_table_fini(fs->inodes);
-		return r;
-	}
 	grants_init(fs->grants);
 	grant_refill_init(fs->refill, &inode_return_refill_holders);
 	inode_return_init(fs->returns);
@@ -225,7 +245,8 @@ void fs_thread_fini(struct io_thread *thread)
 /* The root is there from the beginning to the end. */
 static int make_root(struct fs *fs, const struct attr *attr)
 {
-	fs->root = inode_get(fs, ROOT_INO);
+	if (!fs->root)
+		fs->root = inode_get(fs, ROOT_INO);
 	if (!fs->root)
 		return -ENOMEM;
 	inode_learn(fs->root, attr, inode_epoch(fs), NULL);
@@ -294,6 +315,11 @@ void fs_tick(struct io_thread *thread, int64_t now)
 		grant_refill_tick(thread, now);
 		quota_allowance_tick(thread, now);
 	}
+}
+
+void fs_step_paused(struct io_thread *thread)
+{
+	pause_step(thread);
 }
 
 void fs_stop(struct io_thread *thread, unsigned limit_ms)

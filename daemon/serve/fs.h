@@ -56,6 +56,9 @@ extern const struct session_events fs_session_events;
 void fs_event(struct io_thread *thread, const struct event *ev);
 void fs_tick(struct io_thread *thread, int64_t now);
 
+/* In each turn while the mount is paused: pause.h. */
+void fs_step_paused(struct io_thread *thread);
+
 /* The mount is gone: no further requests come. Ends the remaining work, within limit_ms even if the
  * server does not answer. Called in each thread once; fs_stopped() is asked after every turn. */
 void fs_stop(struct io_thread *thread, unsigned limit_ms);

@@ -21,6 +21,7 @@
 #include "daemon/pages/grants.h"
 #include "daemon/pages/landing.h"
 #include "daemon/pages/quota_allowance.h"
+#include "daemon/serve/pause.h"
 
 struct fs_thread_parts {
 	struct landing landing;
@@ -45,6 +46,7 @@ struct fs_parts {
 	struct abandoned abandoned;
 	struct expiries expiries;
 	struct statfs_memory statfs;
+	struct pause pause;
 	struct fs_thread_parts threads[IO_THREADS_MAX];
 };
 
@@ -78,6 +80,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	fs->abandoned = &parts->abandoned;
 	fs->expiries = &parts->expiries;
 	fs->statfs = &parts->statfs;
+	fs->pause = &parts->pause;
 }
 
 /* The parts of fs_open() and fs_thread_init() without a thread or a connection. fs_open() adds the

@@ -55,6 +55,11 @@ static bool is_reader(const struct io_thread *thread)
 	return readers_has(readers_of(thread), thread->index);
 }
 
+static bool is_paused(const struct io_thread *thread)
+{
+	return atomic_load_explicit(&thread->shared->paused, memory_order_acquire);
+}
+
 /* Only readers spin, and only while they leave CPUs to the programs that they serve. */
 static int64_t spin_budget_ns(const struct io_thread *thread)
 {
@@ -105,6 +110,9 @@ static unsigned receive_requests(struct io_thread *thread)
 	struct list when_read;
 	unsigned n = 0;
 
+	/* Calls that want all to be read wait, too. */
+	if (is_paused(thread))
+		return 0;
 	list_init(&when_read);
 	list_splice_tail(&when_read, &priv->when_read);
 	while (n < RECEIVE_BATCH && !fuse_port_gone(thread->port)) {
@@ -245,6 +253,8 @@ static bool turn(struct io_thread *thread)
 	n += io_thread_run_later(thread);
 	n += request_serve_waiters(thread);
 	n += fuse_receive_parked(thread);
+	if (is_paused(thread))
+		fs_step_paused(thread);
 	review_readers(thread);
 	tick(thread);
 	if (received || n)
@@ -261,9 +271,10 @@ static void watch_fuse(struct io_thread *thread)
 	struct io_thread_private *priv = thread->priv;
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = priv->fuse_fd};
 	bool ready = fuse_receive_ready(thread), reader = is_reader(thread);
-	bool watch = !fuse_port_gone(thread->port) && ready && reader;
+	bool paused = is_paused(thread);
+	bool watch = !fuse_port_gone(thread->port) && ready && reader && !paused;
 
-	if (reader && !ready)
+	if (reader && !ready && !paused)
 		call_stand_in(thread);
 	if (watch == priv->polling_fuse)
 		return;
@@ -297,7 +308,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 	watch_fuse(thread);
 	if (evq_arm(thread->evq) != 0 || found_events(thread) ||
 		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE) ||
-		!list_empty(&priv->when_read))
+		(!list_empty(&priv->when_read) && !is_paused(thread)))
 		return;
 	timeout = io_thread_next_call(thread, priv->next_tick) - now_ms();
 	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);

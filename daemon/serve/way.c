@@ -4,6 +4,7 @@
 #include "daemon/barrier/abandoned.h"
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inherited.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/wait_aside.h"
@@ -160,6 +161,8 @@ void way_barrier(struct request *req)
 
 	if (thread->fs->options.debug_io)
 		trace_begin(req, req->node);
+	if (thread->fs->inherited)
+		inherited_translate(thread->fs->inherited, req);
 	if (thread->fs->sharing)
 		append_order_queue(req);
 	if (abandoned_enter(req, way_barrier_over))

@@ -271,6 +271,10 @@ void fs_tick(struct io_thread *thread, int64_t now)
 {
 }
 
+void fs_step_paused(struct io_thread *thread)
+{
+}
+
 void fs_stop(struct io_thread *thread, unsigned limit_ms)
 {
 }
