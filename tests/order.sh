@@ -13,7 +13,7 @@ cd "${2:-$(dirname "$0")/..}"
 order() {
 	cat <<-END
 		daemon mount
-		daemon admin
+		daemon admin handover
 		daemon serve
 		daemon ops
 		daemon barrier squash

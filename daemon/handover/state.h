@@ -1,0 +1,50 @@
+/* state.h - the description of a mount that stands still, as bytes: what one daemon tells the next.
+ *
+ *     magic, version, lengths | session, features | (inode | its handles) ...
+ *
+ * Both daemons may be of different versions of rmemfs. So each value has its size and place here,
+ * and not those of a struct of C. Any change of it changes HANDOVER_VERSION, and the daemons refuse
+ * each other then: the mount stays where it is.
+ *
+ * Pure: no I/O, no memory of its own.
+ *
+ * ERRORS     -EPROTONOSUPPORT: another version. -EPROTO: no description, a wrong length, or a value
+ *            out of its range.
+ */
+#ifndef RMEMFS_DAEMON_HANDOVER_STATE_H
+#define RMEMFS_DAEMON_HANDOVER_STATE_H
+
+#include "common/rpc/wire.h"
+#include "daemon/fuse/port.h"
+#include "daemon/handover/inodes.h"
+#include "daemon/remote/session_handover.h"
+
+enum {
+	HANDOVER_VERSION = 1,
+	STATE_HEAD_BYTES = 32, /* magic, version, and the two numbers behind it */
+	STATE_INODE_BYTES = 144,
+	STATE_HANDLE_BYTES = 24,
+};
+
+struct mount_state {
+	struct session_state session;
+	struct fs_features features;
+	uint8_t cache, access; /* enum cache_mode, enum access_mode */
+	bool nodiratime;
+	uint64_t ninodes, nhandles;
+};
+
+/* The bytes of a description with so many inodes and handles. */
+size_t state_bytes(uint64_t ninodes, uint64_t nhandles);
+
+/* The caller has state_bytes() of room, and puts each inode's handles behind it. */
+void state_put(struct wire_out *w, const struct mount_state *state);
+void state_put_inode(struct wire_out *w, const struct inode_state *inode);
+void state_put_handle(struct wire_out *w, const struct handle_state *handle);
+
+/* The reverse: the length of all must be as the numbers say. */
+int state_get(struct wire_in *r, struct mount_state *state);
+int state_get_inode(struct wire_in *r, struct inode_state *inode);
+int state_get_handle(struct wire_in *r, struct handle_state *handle);
+
+#endif
