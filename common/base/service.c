@@ -222,6 +222,14 @@ void service_ready(void)
 	say_state("READY=1");
 }
 
+void service_main_pid(int pid)
+{
+	char state[sizeof(service.state)];
+
+	snprintf(state, sizeof(state), "MAINPID=%d", pid);
+	say_state(state);
+}
+
 void service_reloading(void)
 {
 	char state[sizeof(service.state)];

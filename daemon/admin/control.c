@@ -39,8 +39,13 @@ struct control {
 	int64_t accept_ms; /* no peer is taken before: this process has no descriptor left */
 	char path[MOUNT_SOCKET_BYTES];
 	struct socket_id id; /* of path, as we have made it */
+	int offer_fd;        /* control_offer_fd() */
+	int offered;         /* atomic: a stream for main; -1: none */
+	bool offering;       /* atomic: main has not ended with the last one */
 	struct control_peer peers[CONTROL_PEERS];
 };
+
+static const char handover_question[] = "handover";
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -64,12 +69,35 @@ static char *set_level(const struct control_peer *peer, const char *word)
 	return strdup("{}");
 }
 
+/* True: the stream is main's. */
+static bool offer(struct control *c, struct control_peer *peer)
+{
+	bool none = false;
+
+	if (!peer->may_change || !__atomic_compare_exchange_n(&c->offering, &none, true, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&c->offered, peer->fd, __ATOMIC_RELEASE);
+	eventfd_write(c->offer_fd, 1);
+	*peer = (struct control_peer){.fd = -1};
+	return true;
+}
+
+static char *refuse_offer(const struct control_peer *peer)
+{
+	return control_error(peer->may_change
+				     ? "another upgrade of this mount is under way"
+				     : "only root and the user of the mount's daemon may do this");
+}
+
 static char *answer_to(const struct control *c, const struct control_peer *peer)
 {
 	static const char log_command[] = "log ";
 
 	if (strcmp(peer->question, "status") == 0)
 		return report_text(&c->facts, c->looks, CONTROL_LOOK_MS);
+	if (strcmp(peer->question, handover_question) == 0)
+		return refuse_offer(peer);
 	if (strncmp(peer->question, log_command, strlen(log_command)) == 0)
 		return set_level(peer, peer->question + strlen(log_command));
 	return control_error("this version of rmemfs does not know the question");
@@ -130,6 +158,8 @@ static bool peer_read(struct control *c, struct control_peer *peer)
 	if (!end)
 		return peer->asked < sizeof(peer->question);
 	*end = '\0';
+	if (strcmp(peer->question, handover_question) == 0 && offer(c, peer))
+		return true;
 	peer->answer = answer_to(c, peer);
 	peer->len = peer->answer ? strlen(peer->answer) : 0;
 	return peer->answer;
@@ -152,6 +182,8 @@ static void peer_serve(struct control *c, struct control_peer *peer, short ready
 
 	if (ready && !peer->answer)
 		stays = peer_read(c, peer);
+	if (peer->fd < 0)
+		return;
 	if (stays && peer->answer)
 		stays = peer_write(peer);
 	if (!stays || now_ms() >= peer->until_ms)
@@ -290,6 +322,10 @@ static void control_close(struct control *c)
 	remove_folder();
 	if (c->stop_fd >= 0)
 		close(steal_fd(&c->stop_fd));
+	if (c->offer_fd >= 0)
+		close(steal_fd(&c->offer_fd));
+	if (c->offered >= 0)
+		close(steal_fd(&c->offered));
 }
 
 void control_delete(struct control *c)
@@ -305,7 +341,8 @@ static int control_begin(struct control *c)
 	int err;
 
 	c->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (c->stop_fd < 0)
+	c->offer_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->stop_fd < 0 || c->offer_fd < 0)
 		return -errno;
 	err = looks_new(c->facts.first, &c->looks);
 	if (!err)
@@ -322,7 +359,7 @@ struct control *control_start(const struct mount_facts *facts)
 
 	if (c) {
 		c->facts = *facts;
-		c->listen_fd = c->stop_fd = -1;
+		c->listen_fd = c->stop_fd = c->offer_fd = c->offered = -1;
 		for (unsigned i = 0; i < CONTROL_PEERS; i++)
 			c->peers[i].fd = -1;
 		err = control_begin(c);
@@ -344,6 +381,24 @@ struct control *control_start(const struct mount_facts *facts)
 const struct socket_id *control_socket_id(const struct control *c)
 {
 	return &c->id;
+}
+
+int control_offer_fd(const struct control *c)
+{
+	return c->offer_fd;
+}
+
+int control_take_offer(struct control *c)
+{
+	eventfd_t n;
+
+	eventfd_read(c->offer_fd, &n);
+	return __atomic_exchange_n(&c->offered, -1, __ATOMIC_ACQ_REL);
+}
+
+void control_end_offer(struct control *c)
+{
+	__atomic_store_n(&c->offering, false, __ATOMIC_RELEASE);
 }
 
 void control_stop(struct control *c)

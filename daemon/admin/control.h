@@ -3,6 +3,8 @@
  *     question   one line: "status" or "log LEVEL"
  *     answer     one JSON text until the end of the stream: report.h's; or {"error": "..."}
  *
+ * After "handover" the stream is main's: handover/talk.h.
+ *
  * The socket lies where common/base/mount_socket.h says. Its folder decides who may connect. Root's
  * folder has mode 2750 and the group rmemfs-monitor where the package has made it: a socket there
  * belongs to that group, and has mode 0660. Elsewhere a socket is its user's alone (0600). Any peer
@@ -33,6 +35,13 @@ struct control;
 struct control *control_start(const struct mount_facts *facts);
 /* The file of its socket, for the guard. */
 const struct socket_id *control_socket_id(const struct control *c);
+/* Readable once a peer, which may change the mount, has asked for a hand-over. */
+int control_offer_fd(const struct control *c);
+/* Its stream, which is the caller's, or -1. Until the caller has called control_end_offer() other
+ * peers that ask the same are refused. main. */
+int control_take_offer(struct control *c);
+void control_end_offer(struct control *c);
+
 /* When the I/O threads have ended, and before the filesystem is closed. NULL is fine. */
 void control_stop(struct control *c);
 /* After control_stop(), when no mailbox of the I/O threads is used any more: there may still be

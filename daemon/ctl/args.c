@@ -63,6 +63,7 @@ static const struct word command_words[] = {
 	[CTL_STATUS] = {"status", CTL_STATUS},
 	[CTL_MOUNTS] = {"mounts", CTL_MOUNTS},
 	[CTL_LOG] = {"log", CTL_LOG},
+	[CTL_UPGRADE] = {"upgrade", CTL_UPGRADE},
 	[CTL_ABORT] = {"abort", CTL_ABORT},
 	[CTL_EVICT] = {"evict", CTL_EVICT},
 	[CTL_LEASES] = {"leases", CTL_LEASES},
@@ -146,6 +147,17 @@ static const struct command {
 			.operands = {CTL_TARGET, CTL_LEVEL},
 			.noperands = 2,
 			.required = 2,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_UPGRADE] =
+		{
+			.purpose = "moves a mount to the rmemfs that is installed now",
+			.more = "Files stay open, and programs see a short pause. If it fails, "
+				"the mount stays as it is.\n",
+			.help = "  MOUNTPOINT  a place where rmemfs is mounted on this machine\n",
+			.operands = {CTL_MOUNTPOINT},
+			.noperands = 1,
+			.required = 1,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_ABORT] =

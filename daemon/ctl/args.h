@@ -8,6 +8,7 @@ enum ctl_command {
 	CTL_STATUS,
 	CTL_MOUNTS,
 	CTL_LOG,
+	CTL_UPGRADE,
 	CTL_ABORT,
 	CTL_EVICT,
 	CTL_LEASES,

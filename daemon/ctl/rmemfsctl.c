@@ -327,6 +327,21 @@ static int abort_mount(const char *dir)
 	return EXIT_FAILURE;
 }
 
+/* Becomes the daemon that takes the mount over; its parent process ends when that is done. */
+static int upgrade(const char *dir)
+{
+	struct mount mount;
+	autofree char *text = ctl_find_mount(dir, &mount);
+	char program[] = "rmemfs", option[] = "--take-over";
+	char *const argv[] = {program, option, text ? (char *)mount.dir : NULL, NULL};
+
+	if (!text)
+		return not_mounted(dir);
+	ctl_exec_installed(program, argv);
+	log_error("can't run rmemfs: %s", errno_text(errno));
+	return EXIT_FAILURE;
+}
+
 /* ---- the whole machine ----------------------------------------------------------------------- */
 
 static int health(const struct ctl_args *args)
@@ -358,6 +373,8 @@ int main(int argc, char **argv)
 		return show_mounts(&args);
 	case CTL_LOG:
 		return set_level(args.operands[CTL_TARGET], args.operands[CTL_LEVEL]);
+	case CTL_UPGRADE:
+		return upgrade(args.operands[CTL_MOUNTPOINT]);
 	case CTL_ABORT:
 		return abort_mount(args.operands[CTL_MOUNTPOINT]);
 	case CTL_EVICT:

@@ -6,12 +6,15 @@
 #include <fuse3/fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
@@ -150,6 +153,26 @@ err_port:
 	return err;
 }
 
+int fuse_port_adopt(int fd, const char *mountpoint, struct fuse_port **out)
+{
+	struct fuse_port *port = calloc(1, sizeof(*port));
+
+	if (!port) {
+		close(fd);
+		return -ENOMEM;
+	}
+	port->fd = fd;
+	port->mountpoint = mountpoint;
+	port->mounted = true;
+	*out = port;
+	return 0;
+}
+
+int fuse_port_fd(const struct fuse_port *port)
+{
+	return port->fd;
+}
+
 int fuse_port_clone(struct fuse_port *port, int *out)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -173,7 +196,7 @@ static void session_forget_mount(struct fuse_session *session)
 {
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC))
+	if (!session || pipe2(ends, O_CLOEXEC))
 		return;
 	close(ends[0]);
 	dup3(ends[1], fuse_session_fd(session), O_CLOEXEC);
@@ -193,6 +216,25 @@ static void unmount_as_root(struct fuse_port *port)
 	session_forget_mount(port->session);
 }
 
+/* As libfuse does it for a mount that it has made. */
+static void unmount_as_user(struct fuse_port *port)
+{
+	const char *const argv[] = {"fusermount3", "-u", "-q", "-z", "--", port->mountpoint, NULL};
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int err, status;
+	pid_t child;
+
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	err = posix_spawnp(&child, argv[0], NULL, &attr, (char *const *)argv, environ);
+	posix_spawnattr_destroy(&attr);
+	if (err || waitpid(child, &status, 0) != child || status)
+		log_warning("%s: fusermount3 has not unmounted it", port->mountpoint);
+}
+
 void fuse_port_unmount(struct fuse_port *port)
 {
 	if (!port->mounted)
@@ -200,8 +242,10 @@ void fuse_port_unmount(struct fuse_port *port)
 	port->mounted = false;
 	if (geteuid() == 0)
 		unmount_as_root(port);
-	else
+	else if (port->session)
 		fuse_session_unmount(port->session);
+	else if (!fuse_port_disconnected(port, 0))
+		unmount_as_user(port);
 }
 
 void fuse_port_leave(struct fuse_port *port)
@@ -231,7 +275,8 @@ void fuse_port_delete(struct fuse_port *port)
 {
 	fuse_port_unmount(port);
 	close(port->fd);
-	fuse_session_destroy(port->session);
+	if (port->session)
+		fuse_session_destroy(port->session);
 	free(port);
 }
 

@@ -8,6 +8,10 @@
  *     fuse_port_mount -> fuse_port_init -> fuse_port_clone (each I/O thread) ->
  *     fuse_port_unmount, or the user's umount(8) -> fuse_port_delete
  *
+ * A connection outlives the process that mounted, if another one has a descriptor of it. That one
+ * calls fuse_port_adopt() instead of the first two. The kernel sends INIT once: its features are
+ * told by the first process.
+ *
  * OWNERSHIP  main makes and deletes the port; it outlives the I/O threads.
  * THREADS    fuse_port_inval_inode, _expire_entry, _gone and _set_gone: any. The rest: main.
  * ERRORS     0 or -errno; `why`, if there is one, gets one line for people.
@@ -38,6 +42,12 @@ struct fs_features {
  * generic mount options and allow_other, or "". */
 int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
 	struct fuse_port **out, char *why, size_t whylen);
+
+/* The mount at mountpoint was made by another process; fd is a descriptor of its connection, which
+ * is the port's from now on, also after an error. -ENOMEM. */
+int fuse_port_adopt(int fd, const char *mountpoint, struct fuse_port **out);
+/* The descriptor of the connection, which stays the port's. */
+int fuse_port_fd(const struct fuse_port *port);
 
 /* The mount's wishes for INIT. */
 struct fuse_wishes {

@@ -16,8 +16,8 @@ struct fuse_init_out;
 struct fuse_session;
 
 struct fuse_port {
-	struct fuse_session *session;
-	int fd; /* of the connection; for INIT, notifications and cloning */
+	struct fuse_session *session; /* NULL: another process has mounted */
+	int fd;                       /* of the connection; for INIT, notifications and cloning */
 	const char *mountpoint;
 	bool mounted;
 	bool gone;

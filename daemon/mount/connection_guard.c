@@ -135,9 +135,11 @@ static bool obey(int fd, struct guarded *guarded, int *abort)
 
 	if (recv(fd, guarded, sizeof(*guarded), 0) != (ssize_t)sizeof(*guarded))
 		return false;
-	if (*abort < 0)
+	if (!guarded->connection && *abort >= 0)
+		close(steal_fd(abort));
+	if (guarded->connection && *abort < 0)
 		*abort = open_abort(guarded->connection);
-	err = *abort < 0 ? *abort : 0;
+	err = guarded->connection && *abort < 0 ? *abort : 0;
 	return send(fd, &err, sizeof(err), MSG_NOSIGNAL) == (ssize_t)sizeof(err);
 }
 

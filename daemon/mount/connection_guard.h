@@ -41,7 +41,8 @@ struct survivor {
 int connection_guard_start(struct survivor *s);
 /* There is a connection; its number is the minor number of the mount's device. socket: of the
  * daemon, to be removed when it is killed; NULL: there is none yet. A second call tells the socket.
- * -errno: the connection can't be aborted. */
+ * connection 0: another process is to have the connection, and the end of this one is not to end
+ * it. -errno: the connection can't be aborted. */
 struct socket_id; /* common/base/mount_socket.h */
 int connection_guard_watch(struct survivor *s, unsigned connection, const struct socket_id *socket);
 /* The connection has ended, or there was none. Waits for the child. */

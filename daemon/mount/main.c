@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -28,102 +26,22 @@
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
 #include "daemon/serve/threads.h"
-#include "daemon/mount/cpu_latency.h"
+#include "daemon/mount/daemon.h"
 #include "daemon/mount/exit_status.h"
+#include "daemon/mount/give_over.h"
 #include "daemon/mount/mountpoint.h"
 #include "daemon/mount/options.h"
 #include "daemon/mount/service_report.h"
-#include "daemon/mount/connection_guard.h"
+#include "daemon/mount/take_over.h"
 
 enum {
-	WHY_BYTES = 1000, /* and a line of background.c's */
 	RESOLVE_AGAIN_MS = 500,
 	LOOK_MS = 1000,         /* nothing wakes main for what threads and session do */
+	TAKER_MS = 60000,       /* for a new daemon to prepare itself */
 	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
 };
 
-struct daemon {
-	struct fs_options fs_options;
-	struct fs *fs;
-	struct io_threads *threads;
-	struct fuse_port *port;
-	struct survivor survivor;
-	unsigned connection; /* the kernel's number; 0: not known */
-	struct control *control;
-	sigset_t signals;
-	int signal_fd;
-	int report;     /* -1: in the foreground */
-	int latency_fd; /* -1: not held */
-	bool told_waiting, told_stopping;
-	bool lost; /* it ends since the session is lost */
-	char why[WHY_BYTES];
-};
-
 /* ---- building -------------------------------------------------------------------------------- */
-
-static void set_fs_options(struct fs_options *fs, const struct options *options)
-{
-	const struct client_config *config = &options->config;
-	struct session_options *session = &fs->session;
-
-	session->source = options->source;
-	session->auto_transport = config->transport == TRANSPORT_AUTO;
-	if (!session->auto_transport)
-		session->transport = (enum transport_kind)config->transport;
-	session->port = (unsigned)config->port;
-	session->key_file = config->key;
-	session->protection = config->protection;
-	session->read_only = options->read_only;
-	session->sharing = config->share;
-	session->exit_when_lost = config->exit_when_lost;
-	session->exclusive = !config->share && config->cache == CACHE_EXCLUSIVE;
-	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
-	fs->ack = (enum ack_mode)config->ack;
-	fs->access = options->access;
-	fs->nodiratime = options->nodiratime;
-	session->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
-	session->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
-	session->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
-	fs->interrupt_wait_ms = (unsigned)config->interrupt_wait * 1000;
-	fs->debug_io = config->debug_io;
-	session->io_threads = (unsigned)config->io_threads;
-	fs->buffers = (unsigned)config->buffers;
-	fs->merge_pages = (unsigned)config->merge_pages;
-	/* No other process may know it: a peer that names it and the owner ends the session. */
-	if (getrandom(&session->instance, sizeof(session->instance), 0) !=
-		sizeof(session->instance))
-		session->instance = (uint64_t)realtime_ns();
-}
-
-/* Registered memory counts against this limit. */
-static void raise_memlock_limit(void)
-{
-	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-
-	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_MEMLOCK, &limit);
-}
-
-/* All threads inherit the mask, so that signals come by the descriptor alone. */
-static int main_catch_signals(struct daemon *d)
-{
-	signal(SIGPIPE, SIG_IGN);
-	/* Daemons reload at it, and a mount has nothing to reload. A terminal that goes away ends
-	 * no mount. */
-	signal(SIGHUP, SIG_IGN);
-	sigemptyset(&d->signals);
-	sigaddset(&d->signals, SIGTERM);
-	sigaddset(&d->signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &d->signals, NULL);
-	d->signal_fd = signalfd(-1, &d->signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (d->signal_fd < 0) {
-		snprintf(d->why, sizeof(d->why), "cannot wait for signals: %s", errno_text(errno));
-		return -errno;
-	}
-	return 0;
-}
 
 /* Nothing is mounted yet: a signal may simply end the process. */
 static int connect_session(struct daemon *d)
@@ -150,27 +68,6 @@ static int main_set_flags(struct daemon *d, const struct options *options)
 		d->fs_options.session.mountpoint, flags, d->why, sizeof(d->why));
 }
 
-/* Without the guard all is well, as long as nobody kills the daemon. */
-static void main_watch(struct daemon *d)
-{
-	int err = mountpoint_connection(d->fs_options.session.mountpoint, &d->connection);
-
-	if (!err)
-		err = connection_guard_watch(&d->survivor, d->connection, NULL);
-	if (err)
-		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
-			 "connection cannot be aborted: %s",
-			d->fs_options.session.mountpoint, errno_text(err));
-}
-
-/* The CPUs may sleep again. */
-static void let_sleep(struct daemon *d)
-{
-	if (d->latency_fd >= 0)
-		close(d->latency_fd);
-	d->latency_fd = -1;
-}
-
 /* Nothing here needs an answer from the mount: no thread runs yet. */
 static int finish_mount(struct daemon *d, const struct options *options)
 {
@@ -180,27 +77,9 @@ static int finish_mount(struct daemon *d, const struct options *options)
 		return err;
 	mountpoint_set_readahead(
 		d->fs_options.session.mountpoint, (unsigned)(options->config.readahead >> 10));
-	if (options->config.low_latency)
-		d->latency_fd = cpu_latency_hold();
-	main_watch(d);
+	daemon_keep_awake(d, options);
+	daemon_watch(d);
 	return 0;
-}
-
-static void main_can_be_asked(struct daemon *d, const struct options *options)
-{
-	const struct mount_facts facts = {
-		.fs = d->fs,
-		.first = io_threads_thread(d->threads, 0),
-		.source = options->source_text,
-		.connection = d->connection,
-		.mounted_s = realtime_ns() / 1000000000,
-		.mounted_ms = now_ms(),
-	};
-
-	if (d->connection)
-		d->control = control_start(&facts);
-	if (d->control)
-		connection_guard_watch(&d->survivor, d->connection, control_socket_id(d->control));
 }
 
 /* The threads start last, so a program that gets an answer finds the mount as it will stay. */
@@ -229,14 +108,14 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
 	if (err)
 		goto err_started;
-	main_can_be_asked(d, options);
+	daemon_can_be_asked(d, options);
 	return 0;
 
 err_started:
 	io_threads_stop(d->threads);
 	io_threads_join(d->threads);
 err_mounted:
-	let_sleep(d);
+	daemon_let_sleep(d);
 	fuse_port_unmount(d->port);
 	return err;
 }
@@ -244,25 +123,10 @@ err_mounted:
 /* From the server's address to the mount. */
 static int build(struct daemon *d, const struct options *options)
 {
-	const struct client_config *config = &options->config;
-	const struct spinning spinning = {
-		(unsigned)config->spin_us, (unsigned)config->spin_readers};
-	int err;
+	int err = daemon_open(d, options);
 
-	err = fs_open(&d->fs_options, &d->fs, d->why, sizeof(d->why));
 	if (err)
 		return err;
-	err = io_threads_new(
-		(unsigned)config->io_threads, (unsigned)config->buffers, &spinning, &d->threads);
-	if (err) {
-		snprintf(d->why, sizeof(d->why), "cannot set up the I/O threads: %s",
-			errno_text(err));
-		fs_close(d->fs);
-		return err;
-	}
-	err = io_threads_attach(d->threads, d->fs, d->why, sizeof(d->why));
-	if (err)
-		goto err_threads;
 	err = connect_session(d);
 	if (err)
 		goto err_attached;
@@ -275,10 +139,7 @@ err_connected:
 	/* Otherwise the export would be taken until the server notices. */
 	fs_disconnect(d->fs);
 err_attached:
-	io_threads_detach(d->threads);
-err_threads:
-	fs_close(d->fs);
-	io_threads_delete(d->threads);
+	daemon_close(d);
 	if (d->port)
 		fuse_port_delete(steal_ptr(&d->port));
 	return err;
@@ -318,23 +179,18 @@ static bool takes_tcp_instead(struct daemon *d, int err)
 
 static int main_start(struct daemon *d, const struct options *options)
 {
-	int err = main_catch_signals(d);
+	int err = daemon_prepare(d);
 
 	if (err)
 		return err;
-	sandbox_drop_capabilities();
-	raise_memlock_limit();
-	connection_guard_start(&d->survivor);
 	/* build() runs again, too, if another transport leads to the server now. */
 	d->fs_options.session.connect_until_ms =
 		now_ms() + d->fs_options.session.connect_timeout_ms;
 	while (takes_tcp_instead(d, err = build(d, options)) || may_try_again(d, err))
 		if (err == -EAGAIN)
 			wait_for_name(d);
-	if (err) {
-		connection_guard_stop(&d->survivor);
-		close(d->signal_fd);
-	}
+	if (err)
+		daemon_leave(d);
 	return err;
 }
 
@@ -411,6 +267,21 @@ static void leave_if_lost(struct daemon *d)
 	io_threads_stop(d->threads);
 }
 
+enum { FD_ENDED, FD_SIGNAL, FD_OFFER, FD_TAKER, NFDS };
+
+/* A new daemon that does not get ready within its time keeps no other one away. */
+static void look_at_handover(struct daemon *d, const struct pollfd fds[NFDS])
+{
+	if (d->taker >= 0 && fds[FD_TAKER].revents)
+		give_over_finish(d);
+	else if (d->taker >= 0 && now_ms() >= d->taker_until_ms)
+		give_over_refuse(d, "the new daemon did not get ready in time");
+	if (!(fds[FD_OFFER].revents & POLLIN))
+		return;
+	give_over_begin(d);
+	d->taker_until_ms = now_ms() + TAKER_MS;
+}
+
 static void wait_for_end(struct daemon *d)
 {
 	struct service_report report = {
@@ -422,21 +293,27 @@ static void wait_for_end(struct daemon *d)
 	};
 	bool may_exit = d->fs_options.session.exit_when_lost;
 	int timeout_ms = service_is_open() || may_exit ? LOOK_MS : -1;
-	struct pollfd fds[2] = {
-		{.fd = io_threads_ended_fd(d->threads), .events = POLLIN},
-		{.fd = d->signal_fd, .events = POLLIN},
+	struct pollfd fds[NFDS] = {
+		[FD_ENDED] = {.fd = io_threads_ended_fd(d->threads), .events = POLLIN},
+		[FD_SIGNAL] = {.fd = d->signal_fd, .events = POLLIN},
+		[FD_OFFER] = {.fd = d->control ? control_offer_fd(d->control) : -1,
+			.events = POLLIN},
+		[FD_TAKER] = {.events = POLLIN},
 	};
 
-	while (!(fds[0].revents & POLLIN)) {
+	while (!(fds[FD_ENDED].revents & POLLIN)) {
 		if (!d->told_stopping)
 			service_report_tick(&report);
-		if (poll(fds, 2, timeout_ms) < 0)
+		fds[FD_TAKER].fd = d->taker;
+		if (poll(fds, NFDS, d->taker < 0 ? timeout_ms : LOOK_MS) < 0)
 			continue;
-		if (fds[1].revents & POLLIN)
+		if (fds[FD_SIGNAL].revents & POLLIN)
 			read_signal(d);
+		look_at_handover(d, fds);
 		if (may_exit)
 			leave_if_lost(d);
 	}
+	give_over_refuse(d, "the mount has ended");
 }
 
 static void main_finish(struct daemon *d)
@@ -445,14 +322,11 @@ static void main_finish(struct daemon *d)
 	io_threads_join(d->threads);
 	control_stop(d->control);
 	fs_stop_telling(d->fs, d->port);
-	io_threads_detach(d->threads);
-	fs_close(d->fs);
-	io_threads_delete(d->threads);
+	daemon_close(d);
 	control_delete(d->control);
 	fuse_port_delete(d->port);
-	connection_guard_stop(&d->survivor);
-	close(d->signal_fd);
-	let_sleep(d);
+	daemon_leave(d);
+	daemon_let_sleep(d);
 	log_info("%s is unmounted", d->fs_options.session.mountpoint);
 }
 
@@ -493,6 +367,47 @@ static int main_run(struct daemon *d, const struct options *options)
 	return d->lost ? MOUNT_AGAIN : MOUNT_DONE;
 }
 
+/* ---- taking a mount over --------------------------------------------------------------------- */
+
+/* Nothing is undone: the mount, its connection and the session are the other daemon's. */
+_Noreturn static void leave_to_other(struct take_over *take, struct daemon *d)
+{
+	take_over_give_up(take, d->why);
+	background_failed(d->report, d->why);
+	_exit(MOUNT_FAILED);
+}
+
+static int run_take_over(const char *mountpoint)
+{
+	static struct take_over take;
+	static struct options options;
+	struct daemon d;
+
+	daemon_init(&d, 0, NULL);
+	log_init("rmemfs", LOG_LEVEL_INFO);
+	d.report = background_fork();
+	if (d.report < 0) {
+		log_error("cannot fork: %s", errno_text(d.report));
+		return MOUNT_SYSTEM;
+	}
+	if (take_over_ask(&take, mountpoint, &d, &options))
+		leave_to_other(&take, &d);
+	log_set_level(options.config.log_level);
+	if (take_over_run(&take, &d, &options))
+		leave_to_other(&take, &d);
+	background_leave(true);
+	sandbox_enter_mount();
+	log_info("%s goes on here, over %s%s, and was taken over from process %d",
+		d.fs_options.session.mountpoint, fs_server(d.fs), fs_protection_note(d.fs),
+		take.old_pid);
+	take_over_service(&take);
+	background_ready(d.report);
+	wait_for_end(&d);
+	main_finish(&d);
+	options_fini(&options);
+	return d.lost ? MOUNT_AGAIN : MOUNT_DONE;
+}
+
 /* ---- the program ----------------------------------------------------------------------------- */
 
 static int enter_namespace(struct daemon *d, const struct options *options)
@@ -517,11 +432,12 @@ static int remount(struct daemon *d, const struct options *options)
 		options_kept_flags(options), d->why, sizeof(d->why));
 }
 
-static int run_options(struct options *options)
+static int run_options(struct options *options, int argc, char **argv)
 {
-	struct daemon d = {.report = -1, .latency_fd = -1};
+	struct daemon d;
 	int err;
 
+	daemon_init(&d, argc, argv);
 	log_init("rmemfs", options->config.log_level);
 	/* In the background this process is no service, whatever its caller is. */
 	if (options->foreground)
@@ -536,7 +452,7 @@ static int run_options(struct options *options)
 	}
 	if (options->fake || options->remount)
 		return MOUNT_DONE;
-	set_fs_options(&d.fs_options, options);
+	daemon_set_options(&d.fs_options, options);
 	if (!options->foreground) {
 		d.report = background_fork();
 		if (d.report < 0) {
@@ -551,11 +467,13 @@ static int run_options(struct options *options)
 int main(int argc, char **argv)
 {
 	struct options options;
-	char why[WHY_BYTES] = "out of memory";
+	char why[DAEMON_WHY_BYTES] = "out of memory";
 	int status = MOUNT_DONE, err;
 
 	background_hold_standard_fds();
 	auth_memory_init();
+	if (argc == 3 && strcmp(argv[1], "--take-over") == 0)
+		return run_take_over(argv[2]);
 	err = options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why));
 	if (err) {
 		log_complaint("rmemfs", why);
@@ -565,7 +483,7 @@ int main(int argc, char **argv)
 	} else if (options.version) {
 		printf("rmemfs %s (wire protocol %u)\n", RMEMFS_VERSION, wire_version());
 	} else {
-		status = run_options(&options);
+		status = run_options(&options, argc, argv);
 	}
 	options_fini(&options);
 	return status;

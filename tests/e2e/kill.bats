@@ -52,6 +52,9 @@ restored=(restore.ended)
 client=(landing.arrived)
 # A point of a client that shared_fence.bats stops.
 stopped=(write.post)
+# Points of two daemons, of which one hands its mount over: upgrade.bats.
+moving=(give.offered give.standing give.told give.went give.gone take.ready take.told take.adopted
+	take.connected take.serving)
 
 # bats test_tags=once
 @test "every point that the code has is one that a test dies at" {
@@ -59,7 +62,7 @@ stopped=(write.post)
 	points=$({
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
 			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}" \
-			"${stopped[@]}"
+			"${stopped[@]}" "${moving[@]}"
 		cat "$BATS_TEST_DIRNAME"/{power,resize,exports}.bats | tr '\n' ' ' |
 			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)

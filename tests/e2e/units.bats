@@ -208,6 +208,38 @@ kill_unit() {
 	run ! managed journalctl -q --grep 'remains running|left-over'
 }
 
+# lives_since TIME: it has given a sign of life since.
+lives_since() {
+	later() { [ "$(managed systemctl show -P WatchdogTimestampMonotonic rmemfs@tcp)" -gt "$1" ]; }
+	until_true 10 later "$1"
+}
+
+# bats test_tags=long
+@test "a reload of a mount's unit moves the mount to another process of the unit" {
+	local before after
+	managed sh -c 'sed -i s/share,// /etc/rmemfs/mounts/tcp.env'
+	# The new process has to give signs of life, too.
+	watchdog rmemfs@.service 3
+	start rmemfs-server rmemfs@tcp
+	before=$(managed systemctl show -P MainPID rmemfs@tcp)
+	managed sh -euc 'exec 5>/run/mounted/open; rm /run/mounted/open; systemctl reload rmemfs@tcp
+		echo data >&5; [ "$(cat /proc/self/fd/5)" = data ]'
+	after=$(managed systemctl show -P MainPID rmemfs@tcp)
+	[ "$before" != "$after" ]
+	run ! managed kill -0 "$before"
+	[ "$(managed systemctl show -P NRestarts rmemfs@tcp)" = 0 ]
+	# By hand it would leave the unit.
+	run ! managed rmemfsctl upgrade /run/mounted
+	[[ $output == *"run systemctl reload rmemfs@tcp.service"* ]]
+	until_true 10 managed sh -c 'systemctl show -P StatusText rmemfs@tcp | grep -q "^mounted on "'
+	lives_since "$(managed systemctl show -P WatchdogTimestampMonotonic rmemfs@tcp)"
+	managed systemctl reload rmemfs@tcp
+	run ! managed journalctl -q --grep 'reception only permitted|left-over|does not belong'
+	managed systemctl stop rmemfs@tcp
+	run ! managed mountpoint -q /run/mounted
+	none_failed
+}
+
 # mounted_anew: the mount is of a later start of its unit, and its file of before is gone.
 mounted_anew() {
 	managed sh -c 'systemctl is-active -q rmemfs@tcp && mountpoint -q /run/mounted && [ ! -e /run/mounted/a ]'

@@ -1,0 +1,286 @@
+#!/usr/bin/env bats
+# upgrade.bats - a mount moves to another daemon, while programs use it. If that fails, the daemon that
+# has it goes on.
+bats_require_minimum_version 1.5.0
+
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+}
+
+# A daemon that has taken a mount over is no child of the test: its log tells how it has ended.
+teardown() {
+	local failed=0 pid=${moved_pid:-}
+	if [ -n "$pid" ] && [ -n "${BATS_TEST_COMPLETED:-}" ]; then
+		{ umount "$mnt" && until_true 10 ended "$pid" && grep -q 'is unmounted$' "$dir/moved.log"; } || failed=1
+	fi
+	[ -z "$pid" ] || ended "$pid" || kill -KILL "$pid"
+	teardown_rmem && [ $failed -eq 0 ]
+}
+
+ended() {
+	! alive "$1" || [[ $(cat "/proc/$1/stat") == *") Z "* ]]
+}
+
+pid_of_mount() {
+	rmemfsctl status "$mnt" --json | jq .pid
+}
+
+# old_has_ended PID: a child of the test ends with 0.
+old_has_ended() {
+	if [ "$1" = "$daemon_pid" ]; then
+		exit_status "$1" 10 || die "the old daemon ended with status $?"
+		daemon_pid=''
+	else
+		until_true 10 ended "$1"
+	fi
+}
+
+# move: the mount is another daemon's after it.
+move() {
+	local old
+	old=$(pid_of_mount)
+	rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
+	old_has_ended "$old"
+	moved_pid=$(pid_of_mount)
+	echo "$moved_pid" >"$dir/moved.pid"
+	[ "$moved_pid" != "$old" ]
+}
+
+# stays COMMAND...: the upgrade fails, and the daemon that has the mount goes on with it.
+stays() {
+	local old status=0
+	old=$(pid_of_mount)
+	"$@" >>"$dir/moved.log" 2>&1 3>&- || status=$?
+	[ $status -ne 0 ]
+	[ "$(pid_of_mount)" = "$old" ]
+}
+
+# ---- what programs have in use --------------------------------------------------------------------
+
+# begin_carrying: a program has all kinds of things of the mount in use; see carry.c.
+begin_carrying() {
+	mkdir -p "$mnt/carried"
+	coproc carry "$mnt/carried" 2>"$dir/carry.log" 3>&-
+	carrier=$COPROC_PID
+	eval "exec {from_carrier}<&${COPROC[0]} {to_carrier}>&${COPROC[1]}"
+	eval "exec ${COPROC[0]}<&- ${COPROC[1]}>&-"
+	round=0
+	carried ready
+}
+
+carried() {
+	local line
+	read -r -t 30 line <&"$from_carrier" && [ "$line" = "$1" ] || die "$(cat "$dir/carry.log")"
+}
+
+try_carried() {
+	round=$((round + 1))
+	echo >&"$to_carrier"
+	carried "round $round"
+}
+
+end_carrying() {
+	exec {to_carrier}>&-
+	carried 'done'
+	exec {from_carrier}<&-
+	wait "$carrier"
+}
+
+# ---- it moves -------------------------------------------------------------------------------------
+
+@test "open files, locks, mappings, a directory in part and a working directory outlive the daemon" {
+	mount_rmem
+	begin_carrying
+	move
+	try_carried
+	move
+	try_carried
+	end_carrying
+	[ "$(find "$mnt/carried" -type f | wc -l)" -eq 307 ]
+	[ "$(status_of '.sessions | length')" -eq 1 ]
+}
+
+# bats test_tags=long
+@test "what was written and not committed moves along, and the mount can be used as before" {
+	mount_rmem
+	random_file "$dir/data" 8
+	cp "$dir/data" "$mnt/data"
+	exec {fd}>>"$mnt/open"
+	printf 'before ' >&"$fd"
+	move
+	printf after >&"$fd"
+	exec {fd}>&-
+	[ "$(cat "$mnt/open")" = 'before after' ]
+	cmp "$dir/data" "$mnt/data"
+	cp "$mnt/data" "$mnt/copy"
+	mkdir "$mnt/folder"
+	mv "$mnt/copy" "$mnt/folder/"
+	cmp "$dir/data" "$mnt/folder/copy"
+	rm -r "$mnt/folder" "$mnt/data" "$mnt/open"
+	[ -z "$(ls -A "$mnt")" ]
+	fallocate -l 64M "$mnt/room"
+}
+
+# bats test_tags=once,long
+@test "a mount of an ordinary user moves, and that user can unmount it" {
+	local user=("${nobody[@]}" env "XDG_RUNTIME_DIR=$dir/run")
+	stop_server
+	without_key
+	start_server
+	mount_rmem
+	chmod 777 "$mnt"
+	umount_rmem
+	# As udev makes it; the tests have a mount namespace of their own.
+	mknod -m 666 "$dir/fuse" c 10 229
+	mount --bind "$dir/fuse" /dev/fuse
+	chmod 711 "$dir"
+	mkdir -m 700 "$dir/run"
+	chown 65534:65534 "$dir/run" "$mnt"
+	"${user[@]}" rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 30 grep -q " $mnt fuse" /proc/self/mounts
+	"${user[@]}" sh -c "echo data >'$mnt/a'"
+	"${user[@]}" rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
+	old_has_ended "$daemon_pid"
+	moved_pid=$("${user[@]}" rmemfsctl status "$mnt" --json | jq .pid)
+	[ "$("${user[@]}" cat "$mnt/a")" = data ]
+	kill -TERM "$moved_pid"
+	until_true 10 ended "$moved_pid"
+	moved_pid=''
+	umount /dev/fuse
+	run ! grep " $mnt fuse" /proc/self/mounts
+}
+
+# bats test_tags=long
+@test "fio finds its bytes whole, whatever it does while the mount moves again and again" {
+	local modes=(
+		'--ioengine=psync --direct=0'
+		'--ioengine=libaio --iodepth=16 --direct=1'
+		'--ioengine=mmap --bs=4k'
+	) mode
+	mount_rmem
+	for mode in "${modes[@]}"; do
+		# shellcheck disable=SC2086 # several options
+		fio --name=verify --aux-path="$dir" --directory="$mnt" --numjobs=2 --size=32M --rw=randrw \
+			--bsrange=4k-1M --verify=crc32c --verify_fatal=1 --time_based --runtime=20 \
+			--output="$dir/fio.log" $mode 3>&- &
+		fio=$!
+		while alive "$fio"; do
+			move
+			pause 0.5
+		done
+		wait "$fio"
+		rm "$mnt"/verify.*
+	done
+}
+
+# ---- it stays -------------------------------------------------------------------------------------
+
+# bats test_tags=once
+@test "if the new daemon dies at any point, the old one goes on" {
+	local point
+	mount_rmem
+	begin_carrying
+	for point in take.ready take.told take.adopted take.connected take.serving; do
+		echo "$point"
+		RMEMFS_CRASH_AT=$point stays rmemfsctl upgrade "$mnt"
+		try_carried
+	done
+	end_carrying
+}
+
+# bats test_tags=long
+@test "if the new daemon stands still, the old one ends it and goes on" {
+	local point
+	mount_rmem
+	begin_carrying
+	for point in take.told take.connected take.serving; do
+		echo "$point"
+		RMEMFS_CRASH_AT=$point RMEMFS_CRASH_BY=STOP stays rmemfsctl upgrade "$mnt"
+		try_carried
+	done
+	end_carrying
+}
+
+# bats test_tags=long
+@test "if the server does not answer, the old one goes on" {
+	mount_rmem
+	echo data >"$mnt/a"
+	suspend "$server_pid"
+	stays rmemfsctl upgrade "$mnt"
+	kill -CONT "$server_pid"
+	[ "$(cat "$mnt/a")" = data ]
+	move
+	[ "$(cat "$mnt/a")" = data ]
+}
+
+# bats test_tags=long
+@test "if the old daemon is killed when it lets go, the new one has the mount" {
+	local point
+	for point in give.went give.gone; do
+		echo "$point"
+		RMEMFS_CRASH_AT=$point mount_rmem
+		begin_carrying
+		rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
+		exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+		daemon_pid=''
+		moved_pid=$(pid_of_mount)
+		try_carried
+		end_carrying
+		rm -r "$mnt/carried"
+		umount "$mnt"
+		until_true 10 ended "$moved_pid"
+		moved_pid=''
+	done
+}
+
+# The next mount waits until the session's lease is over: the daemon had said that it would come back.
+# bats test_tags=long
+@test "if the old daemon is killed before, nobody waits for the mount" {
+	local point
+	stop_server
+	use_lease 2
+	start_server
+	for point in give.offered give.standing give.told; do
+		echo "$point"
+		RMEMFS_CRASH_AT=$point mount_rmem
+		run ! rmemfsctl upgrade "$mnt" 3>&-
+		exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+		daemon_pid=''
+		run ! timeout 10 stat "$mnt"
+		[[ $output == *'not connected' ]]
+		umount "$mnt"
+	done
+}
+
+# ---- it is refused --------------------------------------------------------------------------------
+
+# bats test_tags=once
+@test "an upgrade is refused where it can't work, with the reason" {
+	mount_rmem -o share
+	run rmemfsctl upgrade "$mnt" 3>&-
+	[ "$status" -ne 0 ]
+	[[ $output == *"'share'"* ]]
+	run rmemfsctl upgrade "$dir" 3>&-
+	[ "$status" -ne 0 ]
+	echo "still here" >"$mnt/a"
+}
+
+# bats test_tags=long
+@test "two upgrades at once: one of them is refused" {
+	mount_rmem
+	RMEMFS_CRASH_AT=take.ready RMEMFS_CRASH_BY=STOP rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&- &
+	first=$!
+	child_stands() { child=$(pgrep -P "$first") && all_stand "$child"; }
+	until_true 10 child_stands
+	run rmemfsctl upgrade "$mnt" 3>&-
+	[ "$status" -ne 0 ]
+	[[ $output == *'another upgrade of this mount is under way'* ]]
+	kill -KILL "$child"
+	if wait "$first"; then false; fi
+	move
+}
