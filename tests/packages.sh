@@ -1,7 +1,7 @@
 #!/bin/bash
-# packages.sh [BUILD] - makes the Debian packages of a build folder (build/dev) and checks them: what is in
-# them, against `cmake --install`; configuration files, dependencies, symbols, and all that lintian knows; TAP on
-# standard output. No package goes into the build folder.
+# packages.sh [BUILD] - makes the packages of a build folder (build/dev), for Debian and RPM, and checks them: what is
+# in them, against `cmake --install`; configuration files, dependencies, symbols, scripts, and all that lintian knows;
+# TAP on standard output. No package goes into the build folder.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -22,12 +22,17 @@ deb() {
 	printf '%s\n' "$work/packages/$1"_*.deb
 }
 
+# rpm_file NAME: the same.
+rpm_file() {
+	printf '%s\n' "$work/packages/$1"-[0-9]*.rpm
+}
+
 # The packages have the modes that policy asks for under any umask.
 make_packages() {
 	local name
 	(
 		umask 077
-		cpack --config "$build/CPackConfig.cmake" -B "$work/packages"
+		cpack --config "$build/CPackConfig.cmake" -G "DEB;RPM" -B "$work/packages"
 	) || return
 	for name in "${names[@]}"; do
 		dpkg-deb -x "$(deb "$name")" "$work/$name" || return
@@ -222,8 +227,8 @@ versions() {
 
 # ---- maintainer scripts --------------------------------------------------------------------------
 
-# script NAME SCRIPT [ARGUMENT]...: runs a copy of it, as under systemd. Files are in $work/system instead of their
-# places. Commands are stand-ins that note their calls in $work/calls, and fail if $fails matches the call. The new
+# script NAME SCRIPT [ARGUMENT]...: runs a copy of the script of the Debian package, or, if its name begins with %, of
+# the RPM package, as under systemd. Files are in $work/system instead of their places. Commands are stand-ins that note their calls in $work/calls, and fail if $fails matches the call. The new
 # version speaks wire version 8; the server's status has the versions of $spoken.
 script() {
 	local name=$1 script=$2 place places=''
@@ -232,7 +237,11 @@ script() {
 		places+="s#(^|[ \"])$place#\1$work/system$place#g;"
 	done
 	mkdir -p "$work/system/run/systemd/system"
-	sed -E "$places" "$work/control.$name/$script" >"$work/script"
+	if [[ $script == %* ]]; then
+		rpm -qp --qf "%{${script#%}}\n" "$(rpm_file "$name")"
+	else
+		cat "$work/control.$name/$script"
+	fi | sed -E "$places" >"$work/script"
 	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run/(systemd|rmemfs-mounts))' ||
 		complain "$name: $script would change this machine" || return
 	: >"$work/calls"
@@ -325,6 +334,81 @@ script_removals() {
 	[ ! -e "$system/etc/rmemfs" ] || complain "the purge left $(find "$system/etc/rmemfs")"
 }
 
+# ---- RPM -----------------------------------------------------------------------------------------
+
+# rpm_entries NAME: mode, path and link of all that is in the package.
+rpm_entries() {
+	rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES} %{FILELINKTOS}\n]' "$(rpm_file "$1")" | sed -E 's, /, ,; s/ *$//'
+}
+
+# The same as in the Debian packages, but for the documents that Debian's policy asks for, and the license's place.
+# They have no folder of another package's.
+rpm_contents() {
+	local name
+	for name in rmemfs rmemfs-server rmemfs-doc; do
+		rpm_entries "$name" | sed 's, usr/share/licenses/rmemfs/LICENSE$, usr/share/doc/rmemfs/copyright,' |
+			grep -v '^d' | LC_ALL=C sort >"$work/found"
+		diff <(entries "$work/$name" | grep -v '^d' |
+			grep -vE "usr/share/(lintian/|doc/$name/changelog)|usr/share/doc/rmemfs-.*/copyright$") "$work/found" || return
+		rpm_entries "$name" | grep '^d' | grep -vE ' (etc/rmemfs(/.*)?|.*/rmemfs.*)$' >"$work/found" || true
+		[ ! -s "$work/found" ] || complain "$name has folders of others: $(cat "$work/found")" || return
+	done
+	rpm_entries rmemfs | grep -qxF 'drwxr-x--- etc/rmemfs/keys' || complain "all may read the keys' names" || return
+	diff <(rpm_entries rmemfs-debuginfo | grep -o '[^/]*/[^/]*\.debug$' | sort) \
+		<(cd "$work/rmemfs-dbg/usr/lib/debug/.build-id" && find . -name '*.debug' -printf '%P\n' | sort)
+}
+
+# An upgrade keeps an administrator's changes. All belongs to root.
+rpm_metadata() {
+	local name version
+	version=$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)-1
+	for name in rmemfs rmemfs-server rmemfs-doc rmemfs-debuginfo; do
+		[ "$(rpm -qp --qf '%{VERSION}-%{RELEASE} %{LICENSE}' "$(rpm_file "$name")")" = "$version BSD-2-Clause" ] ||
+			complain "$name: version or license" || return
+		rpm -qp --qf '[%{FILEUSERNAME}:%{FILEGROUPNAME}\n]' "$(rpm_file "$name")" | sort -u | diff - <(echo root:root) ||
+			return
+		diff <(rpm -qp --qf '[%{FILEFLAGS:fflags} %{FILENAMES}\n]' "$(rpm_file "$name")" | sed -n 's/^cn //p') \
+			<(cat "$work/control.$name/conffiles" 2>/dev/null) || return
+	done
+	rpm -qpR "$(rpm_file rmemfs-server)" | grep -qxF "rmemfs = $version" ||
+		complain "rmemfs-server: another rmemfs would do" || return
+	rpm -qpR "$(rpm_file rmemfs)" | grep -qxF fuse3 || complain "rmemfs: users can't mount"
+}
+
+# The numbers are of the versions that are there afterwards.
+rpm_scripts() {
+	local name spoken=8 fails=none system=$work/system
+	stand_ins
+	script rmemfs %POSTIN 1 || return
+	called '^systemd-sysusers rmemfs-mounts.conf' && called '^systemd-tmpfiles --create rmemfs-mounts.conf' ||
+		complain "the installation of rmemfs lacks: $(cat "$work/calls")" || return
+	script rmemfs-server %POSTIN 1 || return
+	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
+		called '^systemctl daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
+	! called 'start|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
+	script rmemfs %POSTIN 2 && called '^systemctl try-restart rmemfs-metrics.service' ||
+		complain "an upgrade leaves the old rmemfs-metrics: $(cat "$work/calls")" || return
+	script rmemfs-server %POSTIN 2 && called '^systemctl try-restart rmemfs-server.service' ||
+		complain "an upgrade leaves the old server: $(cat "$work/calls")" || return
+	spoken='8 6'
+	script rmemfs-server %POSTIN 2 || return
+	! called 'try-restart' || complain "a mount of wire version 6 loses its server" || return
+	for name in rmemfs rmemfs-server; do
+		script "$name" %PREUN 1 && script "$name" %POSTUN 1 || return
+		! called 'stop|disable' || complain "an upgrade ends what runs: $(cat "$work/calls")" || return
+	done
+	script rmemfs-server %PREUN 0 && called '^systemctl .*disable --now rmemfs-server.service' &&
+		script rmemfs %PREUN 0 && called '^systemctl stop rmemfs@\*.service' ||
+		complain "not stopped by a removal: $(cat "$work/calls")" || return
+	mkdir -p "$system"/etc/rmemfs/keys "$system/dev/shm/rmemfs"
+	touch "$system/etc/rmemfs/keys/web.key" "$system/dev/shm/rmemfs/region"
+	script rmemfs-server %POSTUN 0 || return
+	grep -q "rm -r .*/dev/shm/rmemfs" "$work/said" || complain "the removal is silent: $(cat "$work/said")" || return
+	script rmemfs %POSTUN 0 || return
+	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/dev/shm/rmemfs/region" ] ||
+		complain "a removal takes keys, or files of exports"
+}
+
 # With an error or a warning it fails; it shows the rest, too.
 lint() {
 	local debs=() name
@@ -346,5 +430,8 @@ check "versions" versions
 check "installation: what the scripts do" script_installs
 check "upgrade: what the scripts do" script_upgrades
 check "removal and purge: what the scripts do" script_removals
+check "RPM: what is in them" rpm_contents
+check "RPM: versions, owners, configuration files, dependencies" rpm_metadata
+check "RPM: installation, upgrade, removal: what the scripts do" rpm_scripts
 check "lintian" lint
 check_end

@@ -48,7 +48,7 @@ stage_packages() {
 		[ "$1" = vm ] || echo tcpdump
 		;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base bats gnuplot-nox
-		echo lintian dpkg-dev file binutils diffutils prometheus zsh
+		echo lintian dpkg-dev file rpm binutils diffutils prometheus zsh
 		echo bpftrace python3-kubernetes python3-yaml ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	platforms) echo mmdebstrap debian-archive-keyring podman crun python3-kubernetes python3-yaml iproute2 ;;

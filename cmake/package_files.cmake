@@ -1,7 +1,7 @@
-# CPack runs this when it has installed each component to a folder, and before it makes a package of each
-# folder. It adds what Debian's policy asks of a package, and `cmake --install` does not install: compressed
-# manual pages and changelogs, the copyright, and the reasons for what lintian reports. It also moves the
-# programs' symbols to a package of their own.
+# CPack runs this for each kind of package when it has installed each component to a folder, and before it makes a
+# package of each folder. It compresses manual pages, and moves the programs' symbols to a package of their own. For
+# Debian it adds what its policy asks of a package, and `cmake --install` does not install: changelogs, the copyright,
+# and the reasons for what lintian reports.
 
 # compress FILE: to FILE.gz. No name and no time is in it, so that the same file gives the same bytes.
 function(compress file)
@@ -56,12 +56,26 @@ function(write_changelogs folder)
   compress(${folder}/changelog)
 endfunction()
 
+function(add_for_debian component root)
+  string(TOUPPER ${component} upper)
+  set(name ${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  write_copyright(${root}/usr/share/doc/${name})
+  write_changelogs(${root}/usr/share/doc/${name})
+  set(overrides ${CPACK_RMEMFS_SOURCE_DIR}/packaging/debian/${name}/lintian-overrides)
+  if(EXISTS ${overrides})
+    file(MAKE_DIRECTORY ${root}/usr/share/lintian/overrides)
+    file(COPY_FILE ${overrides} ${root}/usr/share/lintian/overrides/${name})
+  endif()
+endfunction()
+
 # Folders and data are for everybody, whatever the umask. The install rules say what programs and keys are.
 function(set_permissions root)
   set(folder_permissions OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-  file(CHMOD_RECURSE ${root}/usr/share
-    FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
-    DIRECTORY_PERMISSIONS ${folder_permissions})
+  if(EXISTS ${root}/usr/share)
+    file(CHMOD_RECURSE ${root}/usr/share
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+      DIRECTORY_PERMISSIONS ${folder_permissions})
+  endif()
   file(GLOB_RECURSE entries LIST_DIRECTORIES true ${root}/*)
   list(FILTER entries EXCLUDE REGEX "/etc/rmemfs/keys$")
   foreach(entry ${entries})
@@ -92,16 +106,12 @@ move_symbols(${CPACK_TEMPORARY_DIRECTORY}/client/usr/bin/rmemfsctl)
 move_symbols(${CPACK_TEMPORARY_DIRECTORY}/client/usr/bin/rmemfs-metrics)
 move_symbols(${CPACK_TEMPORARY_DIRECTORY}/server/usr/sbin/rmemfs-server)
 foreach(component ${CPACK_COMPONENTS_ALL})
-  string(TOUPPER ${component} upper)
-  set(name ${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
   set(root ${CPACK_TEMPORARY_DIRECTORY}/${component})
   compress_pages(${root})
-  write_copyright(${root}/usr/share/doc/${name})
-  write_changelogs(${root}/usr/share/doc/${name})
-  set(overrides ${CPACK_RMEMFS_SOURCE_DIR}/packaging/debian/${name}/lintian-overrides)
-  if(EXISTS ${overrides})
-    file(MAKE_DIRECTORY ${root}/usr/share/lintian/overrides)
-    file(COPY_FILE ${overrides} ${root}/usr/share/lintian/overrides/${name})
+  if(CPACK_GENERATOR STREQUAL "DEB")
+    add_for_debian(${component} ${root})
+  elseif(component STREQUAL "client")
+    file(COPY ${CPACK_RMEMFS_SOURCE_DIR}/LICENSE DESTINATION ${root}/usr/share/licenses/rmemfs)
   endif()
   set_permissions(${root})
 endforeach()
