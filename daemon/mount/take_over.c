@@ -191,7 +191,7 @@ static int adopt(struct daemon *d, struct talk_message *m)
 {
 	autofree uint8_t *data = NULL;
 	int owner = m->nfds == 3 ? steal_fd(&m->fds[2]) : -1;
-	size_t len;
+	size_t len = 0;
 	int err = read_state(m->fds[1], &data, &len);
 
 	if (err) {
