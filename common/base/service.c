@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -23,6 +24,7 @@ enum {
 	STATUS_MS = 1000, /* between two lines of status */
 	RETRY_MS = 1000,  /* when there was no room, or a thread stands still */
 	SIGNS = 4,        /* of life, in the time within which the manager wants one */
+	BUSY_MS = 10,     /* between two tries of what can't wait */
 	EXTEND_S = 60,
 	TEXT_BYTES = 1024,
 };
@@ -222,12 +224,25 @@ void service_ready(void)
 	say_state("READY=1");
 }
 
-void service_main_pid(int pid)
+/* The socket is not connected, so that poll(2) can't tell when the manager has room. */
+bool service_main_pid(int pid, int limit_ms)
 {
-	char state[sizeof(service.state)];
+	int64_t until = now_ms() + limit_ms;
+	bool said;
 
-	snprintf(state, sizeof(state), "MAINPID=%d", pid);
-	say_state(state);
+	if (!service_is_open())
+		return true;
+	pthread_mutex_lock(&service.lock);
+	snprintf(service.state, sizeof(service.state), "MAINPID=%d", pid);
+	service.unsaid |= TOPIC_STATE;
+	do {
+		service.retry_ms = 0;
+		say_due_locked(now_ms());
+		said = !service.unsaid;
+	} while (!said && now_ms() < until && poll(NULL, 0, BUSY_MS) == 0);
+	set_due_locked();
+	pthread_mutex_unlock(&service.lock);
+	return said;
 }
 
 void service_reloading(void)

@@ -39,8 +39,9 @@ void service_ready(void);
 void service_reloading(void);
 void service_stopping(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Another process of the service takes this one's place, and is the main process from now on. */
-void service_main_pid(int pid);
+/* Another process of the service takes this one's place, and is the main process from now on.
+ * Blocks for limit_ms at most, for a manager that is busy. False: it was not told. */
+bool service_main_pid(int pid, int limit_ms);
 
 /* A line for people, which systemctl status shows. A changed line is said once a second at most;
  * service_tick() says the last one. The same line again is not said. */

@@ -259,6 +259,9 @@ void snapshot_freeze_step(struct io_thread *thread)
 	struct freeze_thread *t = ft->freeze;
 	uint64_t id = session_freezing(fs->session);
 
+	/* A mount that another daemon is to get begins none: that one is asked again. */
+	if (!t->id && fs_is_paused(fs))
+		return;
 	if (id != t->id)
 		snapshot_freeze_change(ft, f, id);
 	if (!id)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <systemd/sd-journal.h>
 #include <unistd.h>
@@ -144,6 +145,17 @@ static void redirect(bool keep_file)
 	else if (null >= 0)
 		dup2(null, STDERR_FILENO);
 	log_set_journal(journal >= 0);
+}
+
+void background_leave_files_on(unsigned number)
+{
+	autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fstat(fd, &st) == 0 && major(st.st_dev) == 0 && minor(st.st_dev) == number &&
+			null >= 0)
+			dup2(null, fd);
 }
 
 void background_leave(bool keep_file)

@@ -22,6 +22,9 @@ int background_fork(void);
  * on the log goes to the journal, with levels. With keep_file it stays at standard error, if that
  * is a file. */
 void background_leave(bool keep_file);
+/* Standard files that lie on the FUSE mount of this number (of the connection) become /dev/null. A
+ * daemon that writes there waits for itself. */
+void background_leave_files_on(unsigned number);
 /* After background_leave(): lets the parent exit. */
 void background_ready(int report);
 

@@ -134,6 +134,9 @@ static int send_state(struct daemon *d)
 	if (!err)
 		err = describe_mount(d->fs, io_threads_thread(d->threads, 0), &data, &len, &fds[2],
 			d->why, sizeof(d->why));
+	if (memory < 0)
+		snprintf(d->why, sizeof(d->why), "the mount's state can't be told: %s",
+			errno_text(err));
 	if (err)
 		return err;
 	err = write_all(memory, data, len);
@@ -160,7 +163,8 @@ static int take_ready(struct daemon *d, struct taker *taker)
 
 	if (err || m.kind != TALK_READY || m.len != sizeof(pid) || m.nfds != 1) {
 		snprintf(d->why, sizeof(d->why), "%s",
-			err                     ? "it has ended"
+			err == -ETIMEDOUT       ? "it did not get ready in time"
+			: err                   ? "it has ended"
 			: m.kind == TALK_FAILED ? (const char *)m.data
 						: "it is of another version of rmemfs");
 		talk_fini(&m);
@@ -227,12 +231,30 @@ static int let_go(struct daemon *d, const struct taker *taker)
 	return err;
 }
 
+/* Somebody has asked this process to end meanwhile, and means the mount. */
+static bool is_told_to_end(const struct daemon *d)
+{
+	struct pollfd pfd = {.fd = d->signal_fd, .events = POLLIN};
+
+	return d->told_stopping || poll(&pfd, 1, 0) == 1;
+}
+
+static void pass_signal_on(const struct daemon *d, const struct taker *taker)
+{
+	if (is_told_to_end(d) && pidfd_send_signal(taker->pidfd, SIGTERM, NULL, 0) < 0)
+		log_warning("process %d can't be told to unmount %s: %s", taker->pid,
+			d->fs_options.session.mountpoint, errno_text(errno));
+}
+
 /* All is the new daemon's: what this one has is only given back to the system. */
 _Noreturn static void end_process(struct daemon *d, const struct taker *taker)
 {
 	CRASH_POINT("give.gone");
 	log_info("%s goes on in process %d", d->fs_options.session.mountpoint, taker->pid);
-	service_main_pid(taker->pid);
+	if (!service_main_pid(taker->pid, LEAVE_MS))
+		log_warning("the service manager does not listen: it does not know of process %d",
+			taker->pid);
+	pass_signal_on(d, taker);
 	connection_guard_stop(&d->survivor);
 	_exit(MOUNT_DONE);
 }
@@ -254,6 +276,10 @@ static int hand_over(struct daemon *d, const struct taker *taker)
 	CRASH_POINT("give.told");
 	if (!err)
 		err = await(d, TALK_TAKEN, TAKE_MS);
+	if (!err && is_told_to_end(d)) {
+		snprintf(d->why, sizeof(d->why), "the mount is ending");
+		err = -ECANCELED;
+	}
 	if (!err)
 		err = let_go(d, taker);
 	if (!err)
@@ -270,6 +296,10 @@ void give_over_finish(struct daemon *d)
 	struct taker taker = {.pidfd = -1};
 	int err = take_ready(d, &taker);
 
+	if (!err && is_told_to_end(d)) {
+		snprintf(d->why, sizeof(d->why), "the mount is ending");
+		err = -ECANCELED;
+	}
 	if (!err)
 		err = hand_over(d, &taker);
 	if (err)

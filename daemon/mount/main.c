@@ -392,6 +392,7 @@ static int run_take_over(const char *mountpoint)
 	}
 	if (take_over_ask(&take, mountpoint, &d, &options))
 		leave_to_other(&take, &d);
+	background_leave_files_on(d.connection);
 	log_set_level(options.config.log_level);
 	if (take_over_run(&take, &d, &options))
 		leave_to_other(&take, &d);

@@ -38,6 +38,17 @@ enum {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+/* What the daemon tells is believed: files that its command line names are opened with our rights.
+ */
+static bool is_ours(uid_t uid, char *why, size_t whylen)
+{
+	if (uid == geteuid())
+		return true;
+	snprintf(why, whylen, "the mount's daemon is of user %u: upgrade the mount as that user",
+		(unsigned)uid);
+	return false;
+}
+
 static int connect_to(struct take_over *t, const char *path, char *why, size_t whylen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -56,20 +67,31 @@ static int connect_to(struct take_over *t, const char *path, char *why, size_t w
 		return err;
 	}
 	t->old_pid = cred.pid;
-	return 0;
+	return is_ours(cred.uid, why, whylen) ? 0 : -EPERM;
+}
+
+static bool find_mount(const char *mountpoint, struct mount *mount)
+{
+	autofree char *line = mountinfo_find(mountpoint, mount);
+	bool ours = line && strcmp(mount->type, MOUNT_TYPE_OURS) == 0;
+
+	mount->dir = mount->type = mount->source = NULL;
+	return ours;
 }
 
 static int find_daemon(struct take_over *t, const char *mountpoint, char *why, size_t whylen)
 {
 	char path[MOUNT_SOCKET_BYTES];
 	struct mount mount;
-	autofree char *line = mountinfo_find(mountpoint, &mount);
 	int err;
 
-	if (!line || strcmp(mount.type, MOUNT_TYPE_OURS) != 0) {
+	if (!find_mount(mountpoint, &mount)) {
 		snprintf(why, whylen, "%s: no rmemfs is mounted there", mountpoint);
 		return -ENOENT;
 	}
+	if (!is_ours(mount.uid, why, whylen))
+		return -EPERM;
+	t->connection = mount.minor;
 	err = mount_socket_path(mount.uid, mount.minor, path);
 	if (err) {
 		snprintf(why, whylen, "%s: its daemon's socket can't be named: %s", mountpoint,
@@ -110,6 +132,19 @@ static int receive_offer(struct take_over *t, char *why, size_t whylen)
 	return err;
 }
 
+/* The mount that was asked for has to be the one that the daemon tells of. */
+static int check_mount(const struct take_over *t, char *why, size_t whylen)
+{
+	struct mount mount;
+
+	if (t->offer.connection == t->connection && find_mount(t->offer.mountpoint, &mount) &&
+		mount.minor == t->connection)
+		return 0;
+	snprintf(why, whylen, "its daemon has another mount, or one that is covered: at %s",
+		t->offer.mountpoint);
+	return -EINVAL;
+}
+
 /* A daemon of a unit belongs into the unit: its limits hold there, and no session's end ends it. */
 static int check_unit(const struct take_over *t, char *why, size_t whylen)
 {
@@ -133,6 +168,8 @@ int take_over_ask(
 	err = find_daemon(t, mountpoint, d->why, sizeof(d->why));
 	if (!err)
 		err = receive_offer(t, d->why, sizeof(d->why));
+	if (!err)
+		err = check_mount(t, d->why, sizeof(d->why));
 	if (!err)
 		err = check_unit(t, d->why, sizeof(d->why));
 	if (err)

@@ -19,10 +19,12 @@ struct take_over {
 	struct offer offer; /* has the strings of options */
 	int talk, old;      /* the stream; the other daemon's pidfd */
 	int old_pid;
+	unsigned connection; /* the kernel's number of the mount that was asked for */
 };
 
-/* Asks the daemon of the mount at `mountpoint` (absolute, without links), and parses the options
- * that it has. *options is for options_fini() in each case. */
+/* Asks the daemon of the mount at `mountpoint` (absolute, without links), which has to be of this
+ * process's user, and parses the options that it has. *options is for options_fini() in each case.
+ */
 int take_over_ask(
 	struct take_over *t, const char *mountpoint, struct daemon *d, struct options *options);
 /* Takes all of it. This process has the mount and serves it when it returns. */

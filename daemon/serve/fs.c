@@ -242,11 +242,13 @@ void fs_thread_fini(struct io_thread *thread)
 	remote_fini(thread);
 }
 
-/* The root is there from the beginning to the end. */
+/* The root is there from the beginning to the end. One of another daemon's description knows better
+ * what it has: the session's answer is as old as the mount. */
 static int make_root(struct fs *fs, const struct attr *attr)
 {
-	if (!fs->root)
-		fs->root = inode_get(fs, ROOT_INO);
+	if (fs->root)
+		return 0;
+	fs->root = inode_get(fs, ROOT_INO);
 	if (!fs->root)
 		return -ENOMEM;
 	inode_learn(fs->root, attr, inode_epoch(fs), NULL);
@@ -307,7 +309,8 @@ void fs_tick(struct io_thread *thread, int64_t now)
 		commit_tick(thread);
 		access_time_tick(thread);
 	}
-	inode_return_flush(thread);
+	if (!pause_rests(thread->fs))
+		inode_return_flush(thread);
 	if (thread->fs->sharing)
 		lease_keep_flush(thread);
 	if (!thread->index && now >= ft->next_idle_ms) {

@@ -68,15 +68,16 @@ static bool is_drained(struct io_thread *thread)
 }
 
 /* Whether nothing of the whole mount is under way, when all threads have drained. Thread 0 gives
- * back what is lent: the next RPC has it drain anew. */
+ * back what is lent: the next RPC has it drain anew. The notifiers come first: their last work may
+ * leave an inode to return. */
 static bool has_nothing_left(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
 
-	return grant_refill_give_all(thread) && quota_allowance_give_all(thread) &&
-	       inode_return_is_idle(fs) && notifier_is_idle(&fs->notifier) &&
-	       notifier_is_idle(&fs->dropper) && notifier_is_idle(&fs->expirer) &&
-	       notifier_is_idle(&fs->giver) && !session_snapshot(fs->session) &&
+	return notifier_is_idle(&fs->notifier) && notifier_is_idle(&fs->dropper) &&
+	       notifier_is_idle(&fs->expirer) && notifier_is_idle(&fs->giver) &&
+	       grant_refill_give_all(thread) && quota_allowance_give_all(thread) &&
+	       inode_return_is_idle(fs) && !session_snapshot(fs->session) &&
 	       !session_lost(fs->session) && !fs_is_renewing(fs);
 }
 
@@ -135,7 +136,7 @@ static void rest(struct io_thread *thread)
 	bool all;
 
 	pthread_mutex_lock(&p->lock);
-	if (p->phase == PAUSE_RESTS && !(p->resting & bit)) {
+	if (p->phase == PAUSE_RESTS && !(p->resting & bit) && remote_has_no_calls(thread)) {
 		remote_rest(thread);
 		p->resting |= bit;
 	}
@@ -157,12 +158,20 @@ static void go_on(struct io_thread *thread)
 	none = !p->resting && p->phase == PAUSE_RESUMES;
 	if (none) {
 		p->phase = PAUSE_RUNS;
-		atomic_store(&fs->committing_all, false);
+		if (atomic_load(&fs->remount->phase) != REMOUNT_COMMITS)
+			atomic_store(&fs->committing_all, false);
 		atomic_store(&fs->requests.paused, false);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (none)
 		pause_wake(thread);
+}
+
+bool pause_rests(const struct fs *fs)
+{
+	enum pause_phase phase = atomic_load(&fs->pause->phase);
+
+	return phase == PAUSE_RESTS || phase == PAUSE_STANDS;
 }
 
 void pause_step(struct io_thread *thread)
@@ -191,15 +200,22 @@ void pause_begin_standing(struct fs *fs)
 	atomic_store(&fs->requests.paused, true);
 }
 
+static bool is_remounted(const struct fs *fs, char *why, size_t whylen)
+{
+	if (atomic_load(&fs->remount->phase) == REMOUNT_DONE)
+		return false;
+	snprintf(why, whylen, "the mount is just being remounted");
+	return true;
+}
+
+/* A remount may have been read before the threads knew that they are paused. */
 int pause_begin(struct fs *fs, struct io_thread *first, char *why, size_t whylen)
 {
 	struct pause *p = fs->pause;
 	eventfd_t old;
 
-	if (atomic_load(&fs->remount->phase) != REMOUNT_DONE) {
-		snprintf(why, whylen, "the mount is just being remounted");
+	if (is_remounted(fs, why, whylen))
 		return -EBUSY;
-	}
 	/* The event of a pause that has ended just before it. */
 	eventfd_read(p->event_fd, &old);
 	if (!change_phase(p, PAUSE_RUNS, PAUSE_DRAINS)) {
@@ -209,6 +225,10 @@ int pause_begin(struct fs *fs, struct io_thread *first, char *why, size_t whylen
 	p->drained = 0;
 	atomic_store(&fs->committing_all, true);
 	atomic_store(&fs->requests.paused, true);
+	if (is_remounted(fs, why, whylen)) {
+		pause_end(fs, first);
+		return -EBUSY;
+	}
 	pause_wake(first);
 	return 0;
 }

@@ -56,6 +56,9 @@ int pause_await(struct fs *fs, int limit_ms, char *why, size_t whylen);
 /* Requests are read again, and channels connected. Harmless while the mount runs. */
 void pause_end(struct fs *fs, struct io_thread *first);
 
+/* Whether no RPC may begin any more: from RESTS to the end of STANDS. Any thread. */
+bool pause_rests(const struct fs *fs);
+
 /* For the loop, while fs_is_paused(). */
 void pause_step(struct io_thread *thread);
 

@@ -124,6 +124,40 @@ end_carrying() {
 	fallocate -l 64M "$mnt/room"
 }
 
+@test "the log of an upgrade may be a file of the mount" {
+	local old
+	mount_rmem
+	chmod 700 "$mnt"
+	old=$daemon_pid
+	rmemfsctl upgrade "$mnt" >>"$mnt/log" 2>&1 3>&-
+	old_has_ended "$old"
+	old=$(pid_of_mount)
+	[ "$(stat -c %a "$mnt")" = 700 ]
+	umount "$mnt"
+	until_true 10 ended "$old"
+}
+
+is_unmounted() {
+	! mountpoint -q "$mnt"
+}
+
+has_no_session() {
+	[ "$(status_of '.sessions | length')" -eq 0 ]
+}
+
+# From give.went on the signal is passed on.
+@test "SIGTERM to a daemon that hands its mount over ends the mount" {
+	local point old
+	for point in give.standing give.told give.went give.gone; do
+		RMEMFS_CRASH_AT=$point RMEMFS_CRASH_BY=TERM mount_rmem
+		old=$daemon_pid
+		rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&- || true
+		until_true 15 is_unmounted || die "$point: the mount stays"
+		old_has_ended "$old"
+		until_true 10 has_no_session || die "$point: the session stays"
+	done
+}
+
 # bats test_tags=once,long
 @test "a mount of an ordinary user moves, and that user can unmount it" {
 	local user=("${nobody[@]}" env "XDG_RUNTIME_DIR=$dir/run")
@@ -144,6 +178,9 @@ end_carrying() {
 	daemon_pid=$!
 	until_true 30 grep -q " $mnt fuse" /proc/self/mounts
 	"${user[@]}" sh -c "echo data >'$mnt/a'"
+	run rmemfsctl upgrade "$mnt"
+	[ "$status" -eq 32 ]
+	[[ $output == *"is of user 65534: upgrade the mount as that user" ]]
 	"${user[@]}" rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
 	old_has_ended "$daemon_pid"
 	moved_pid=$("${user[@]}" rmemfsctl status "$mnt" --json | jq .pid)
