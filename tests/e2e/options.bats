@@ -275,8 +275,8 @@ a start would succeed" ]
 @test "wrong options of rmemfsctl are named, with the usage of the command" {
 	local usage="(usage: rmemfsctl status [HOST] [--key FILE] [--json])"
 	local snapshot="(usage: rmemfsctl snapshot EXPORT DIR [HOST])"
-	says "rmemfsctl: a command is missing: status, mounts, log, abort, evict, leases, who, quota, check, snapshot, reload, export, keygen, keycheck, doctor, health, report or top; see --help" rmemfsctl
-	says "rmemfsctl: command 'statsu': unknown; must be status, mounts, log, abort, evict, leases, who, quota, check, snapshot, reload, export, keygen, keycheck, doctor, health, report or top" rmemfsctl statsu
+	says "rmemfsctl: a command is missing: status, mounts, log, upgrade, abort, evict, leases, who, quota, check, snapshot, reload, export, keygen, keycheck, doctor, health, report or top; see --help" rmemfsctl
+	says "rmemfsctl: command 'statsu': unknown; must be status, mounts, log, upgrade, abort, evict, leases, who, quota, check, snapshot, reload, export, keygen, keycheck, doctor, health, report or top" rmemfsctl statsu
 	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'?" rmemfsctl --jsno
 	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'? $usage" rmemfsctl status --jsno
 	says "rmemfsctl: option '--json': takes no value $usage" rmemfsctl status --json=1
@@ -303,7 +303,7 @@ a start would succeed" ]
 	[ "$(cat "$dir"/{check,mounts,log,abort,keygen,keycheck} | grep -c HOST)" -eq 0 ]
 	grep -q HOST "$dir/reload"
 	grep -q EXPORT "$dir/snapshot"
-	says "rmemfsctl: command 'all': unknown; must be status, mounts, log, abort, evict, leases, who, quota, check, snapshot, reload, export, keygen, keycheck, doctor, health, report or top" \
+	says "rmemfsctl: command 'all': unknown; must be status, mounts, log, upgrade, abort, evict, leases, who, quota, check, snapshot, reload, export, keygen, keycheck, doctor, health, report or top" \
 		rmemfsctl all --help
 }
 
