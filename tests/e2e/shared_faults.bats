@@ -147,7 +147,9 @@ strikes() {
 		wires 1 2 3 4
 	fi
 	mount_seconds=$((penalty + 10))
-	if nightly; then rounds=50; fi
+	if nightly; then
+		if small; then rounds=10; else rounds=50; fi
+	fi
 	make_clients
 	start_server "${listens[@]}"
 	for n in 1 2 3 4; do
