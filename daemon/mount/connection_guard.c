@@ -27,6 +27,7 @@ enum { DEATH_SIGNAL = SIGUSR1 };
 struct guarded {
 	unsigned connection;
 	struct socket_id socket;
+	bool ends; /* in order */
 };
 
 /* ---- the child ------------------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ static bool obey(int fd, struct guarded *guarded, int *abort)
 {
 	int err;
 
-	if (recv(fd, guarded, sizeof(*guarded), 0) != (ssize_t)sizeof(*guarded))
+	if (recv(fd, guarded, sizeof(*guarded), 0) != (ssize_t)sizeof(*guarded) || guarded->ends)
 		return false;
 	if (!guarded->connection && *abort >= 0)
 		close(steal_fd(abort));
@@ -151,8 +152,9 @@ static void remove_socket(const struct guarded *guarded)
 		mount_socket_remove(path, &guarded->socket);
 }
 
-/* While a thread of the daemon is left, the daemon's end of the socket stays open. So only the
- * signal tells that the daemon was killed. */
+/* While a thread of the daemon is left, the daemon's end of the socket stays open, and only the
+ * signal tells that the daemon was killed. Where its last thread is the one that made this child,
+ * the socket's end comes before the signal. */
 _Noreturn static void outlive(int fd, pid_t daemon)
 {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
@@ -167,8 +169,11 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 			remove_socket(&guarded);
 			break;
 		}
-		if (fds[1].revents && !obey(fd, &guarded, &abort))
+		if (fds[1].revents && !obey(fd, &guarded, &abort)) {
+			if (!guarded.ends)
+				remove_socket(&guarded);
 			break;
+		}
 	}
 	if (abort >= 0 && write(abort, "1", 1) < 0)
 		_exit(1);
@@ -239,8 +244,11 @@ int connection_guard_watch(struct survivor *s, unsigned connection, const struct
 
 void connection_guard_stop(struct survivor *s)
 {
+	const struct guarded last = {.ends = true};
+
 	if (s->fd < 0)
 		return;
+	send(s->fd, &last, sizeof(last), MSG_NOSIGNAL);
 	close_both(s);
 	if (s->child > 0)
 		waitpid(s->child, NULL, 0);
