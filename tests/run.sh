@@ -434,8 +434,8 @@ stage_platforms() {
 # Every day each area of e2e runs over tcp, or over shm where the network has little part in it. An
 # area runs more than once if the transport, the sanitizers or the guest's kernel may make a
 # difference to it. Nightly all areas run everywhere, but in emulated guests only those in which the
-# network has a part, and two guests share these. What lies above the transports is the same code over all of them:
-# names, rights, ids, locks, attributes, and what an administrator is told.
+# network has a part, and two guests share these. Above the transports the same code runs over all of them: for
+# names, rights, ids, locks and attributes, and for an administrator's questions.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
 above_transports=(acl_twins attributes guide health idmapped install metrics namespace options page probes prometheus
 	quickstart shared_locks shared_owners shared_times sharing squash squash_server syscalls twins units unseen userns

@@ -38,8 +38,7 @@ enum {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* What the daemon tells is believed: files that its command line names are opened with our rights.
- */
+/* The daemon is believed: files that its command line names are opened with our rights. */
 static bool is_ours(uid_t uid, char *why, size_t whylen)
 {
 	if (uid == geteuid())

@@ -1,5 +1,5 @@
 /* fuzz_daemon_handover.c - any bytes as what one daemon of a mount tells the next: as an offer, and as
- * changes of a right description. What decodes encodes into the same bytes again. */
+ * changes of a right description. Bytes that decode are encoded again, and are the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
