@@ -131,8 +131,8 @@ is_gone() {
 	mkdir "$mnt/made" &
 	callers+=($!)
 	until_true 20 of_mount '.waiting.server >= 1'
+	until_true 20 of_mount '.requests | map(select(.operation == "lookup")) | length == 1'
 	of_mount '.oldest_request_ms > 0'
-	of_mount '.requests | map(select(.operation == "lookup")) | length == 1'
 	kill -CONT "$server_pid"
 	wait "${callers[@]}"
 	[ -d "$mnt/made" ]
