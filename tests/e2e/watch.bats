@@ -118,6 +118,8 @@ is_gone() {
 }
 
 # Acknowledged WRITEs come before it, more than are listed.
+# Over shm the writes wait as well, by their flush, and the answer has no more than the oldest requests.
+# bats test_tags=once
 @test "a caller that waits is found behind writes that were acknowledged" {
 	start_server
 	mount_rmem -o cache=none,ack=local,buffers=64,io_threads=1,peer_timeout=60
