@@ -28,8 +28,8 @@ usage() {
 		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13; the packages
 		           are installed, used, upgraded, removed and purged on clean machines; the
 		           images of containers are made and run
-		  nightly  all, and what takes longer: vm2, platforms, e2e over shm and verbs and under
-		           the sanitizers, fuzzers, the server under valgrind; nightly:STAGE is a part of it
+		  nightly  all, and what takes longer: vm2, platforms, e2e over shm and under the
+		           sanitizers, and over verbs what has to do with transports, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
 }
 

@@ -239,6 +239,14 @@ static bool is_told_to_end(const struct daemon *d)
 	return d->told_stopping || poll(&pfd, 1, 0) == 1;
 }
 
+static int check_is_wanted(struct daemon *d)
+{
+	if (!is_told_to_end(d))
+		return 0;
+	snprintf(d->why, sizeof(d->why), "the mount is ending");
+	return -ECANCELED;
+}
+
 static void pass_signal_on(const struct daemon *d, const struct taker *taker)
 {
 	if (is_told_to_end(d) && pidfd_send_signal(taker->pidfd, SIGTERM, NULL, 0) < 0)
@@ -276,10 +284,8 @@ static int hand_over(struct daemon *d, const struct taker *taker)
 	CRASH_POINT("give.told");
 	if (!err)
 		err = await(d, TALK_TAKEN, TAKE_MS);
-	if (!err && is_told_to_end(d)) {
-		snprintf(d->why, sizeof(d->why), "the mount is ending");
-		err = -ECANCELED;
-	}
+	if (!err)
+		err = check_is_wanted(d);
 	if (!err)
 		err = let_go(d, taker);
 	if (!err)
@@ -296,10 +302,8 @@ void give_over_finish(struct daemon *d)
 	struct taker taker = {.pidfd = -1};
 	int err = take_ready(d, &taker);
 
-	if (!err && is_told_to_end(d)) {
-		snprintf(d->why, sizeof(d->why), "the mount is ending");
-		err = -ECANCELED;
-	}
+	if (!err)
+		err = check_is_wanted(d);
 	if (!err)
 		err = hand_over(d, &taker);
 	if (err)

@@ -80,19 +80,28 @@ int meta_session_new(struct meta *m, struct meta_session *session)
 	return err;
 }
 
-int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
+/* The record, to be changed; what the change takes is its export's. */
+static int session_to_change(struct meta *m, uint64_t session, struct session_record *rec)
 {
 	struct store_val val;
-	struct session_record rec;
 	int err = meta_room(m, ROOM_PAGES, false);
 
 	if (!err)
 		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
 	if (!err)
-		err = session_codec_get(m, STORE_KEY(session), &val, &rec);
+		err = session_codec_get(m, STORE_KEY(session), &val, rec);
+	if (!err)
+		charge_export(m, rec->export_id);
+	return err;
+}
+
+int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
+{
+	struct session_record rec;
+	int err = session_to_change(m, session, &rec);
+
 	if (err)
 		return err;
-	charge_export(m, rec.export_id);
 	rec.session.flags = flags;
 	lock_waits_ask_again(&m->lock_waits, session);
 	return session_codec_put(m, &rec);
@@ -393,17 +402,11 @@ static int recode_replies(struct meta *m, uint64_t session, uint32_t from, uint3
 
 int meta_session_set_version(struct meta *m, uint64_t session, uint16_t version)
 {
-	struct store_val val;
 	struct session_record rec;
-	int err = meta_room(m, ROOM_PAGES, false);
+	int err = session_to_change(m, session, &rec);
 
-	if (!err)
-		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
-	if (!err)
-		err = session_codec_get(m, STORE_KEY(session), &val, &rec);
 	if (err)
 		return err;
-	charge_export(m, rec.export_id);
 	err = recode_replies(m, session, rec.session.wire_version, version);
 	rec.session.wire_version = version;
 	return err ? err : session_codec_put(m, &rec);
