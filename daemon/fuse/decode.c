@@ -315,6 +315,17 @@ static int check_range(uint64_t offset, uint32_t size)
 	return range_within(offset, size, INT64_MAX) ? 0 : -EFBIG;
 }
 
+/* Direct I/O names a lock owner. */
+static bool reads_for_cache(const struct fuse_read_in *in)
+{
+	return !(in->read_flags & FUSE_READ_LOCKOWNER);
+}
+
+static bool writes_from_cache(const struct fuse_write_in *in)
+{
+	return in->write_flags & FUSE_WRITE_CACHE;
+}
+
 static int decode_read(struct request *req, struct cursor *c)
 {
 	const struct fuse_read_in *in = whole(c, struct fuse_read_in);
@@ -326,8 +337,7 @@ static int decode_read(struct request *req, struct cursor *c)
 	req->args.size = in->size;
 	req->args.flags = in->flags;
 	req->args.lock_owner = in->lock_owner;
-	/* Direct I/O names a lock owner. */
-	req->args.cached = !(in->read_flags & FUSE_READ_LOCKOWNER);
+	req->args.cached = reads_for_cache(in);
 	return check_range(in->offset, in->size);
 }
 
@@ -362,7 +372,7 @@ static int decode_write(struct request *req, struct cursor *c)
 	req->args.size = in->size;
 	req->args.flags = in->flags;
 	req->args.lock_owner = in->lock_owner;
-	req->args.cached = in->write_flags & FUSE_WRITE_CACHE;
+	req->args.cached = writes_from_cache(in);
 	req->args.kill_priv = in->write_flags & FUSE_WRITE_KILL_SUIDGID;
 	return check_range(in->offset, in->size);
 }
@@ -658,6 +668,23 @@ int fuse_decode(const void *msg, size_t len, struct request *req)
 bool fuse_decode_has_payload(uint32_t opcode)
 {
 	return opcode == FUSE_WRITE || opcode == FUSE_SETXATTR;
+}
+
+bool fuse_decode_signals_are_untold(const void *msg, size_t len)
+{
+	const struct fuse_in_header *h = msg;
+	const void *in = h + 1;
+
+	switch (h->opcode) {
+	case FUSE_FLUSH:
+		return true;
+	case FUSE_READ:
+		return len >= sizeof(*h) + sizeof(struct fuse_read_in) && !reads_for_cache(in);
+	case FUSE_WRITE:
+		return len >= sizeof(*h) + sizeof(struct fuse_write_in) && !writes_from_cache(in);
+	default:
+		return false;
+	}
 }
 
 static const char *moved(const char *name, const void *from, const void *to)

@@ -34,6 +34,8 @@ int fuse_decode(const void *msg, size_t len, struct request *req);
 
 /* Whether a request of FUSE's opcode carries a payload: it keeps the buffer it was read into. */
 bool fuse_decode_has_payload(uint32_t opcode);
+/* The same of a message of any length as request_signals_are_untold() of its request. */
+bool fuse_decode_signals_are_untold(const void *msg, size_t len);
 
 /* Moves the decoded names, and all else that req points to in msg, into req->head. Not for requests
  * with a payload. */

@@ -63,14 +63,16 @@ static void unpark(struct io_thread_private *priv, struct parked *parked)
 	nodump_free(parked);
 }
 
-static void give_up_parked(struct io_thread *thread, struct parked *parked)
+/* signalled: the caller was, or may have been. */
+static void give_up_parked(struct io_thread *thread, struct parked *parked, bool signalled)
 {
 	const struct fuse_in_header *h = header_of(parked->msg);
 
-	if (!parked->interrupted)
+	if (signalled && !parked->interrupted) {
 		parked->since_ms = thread->priv->now;
-	parked->interrupted = true;
-	if (!caller_ends_wait(thread, h->pid, true, parked->since_ms))
+		parked->interrupted = true;
+	}
+	if (!caller_ends_wait(thread, h->pid, parked->interrupted, parked->since_ms))
 		return;
 	fuse_reply_status(thread, h->unique, -EINTR);
 	unpark(thread->priv, parked);
@@ -82,18 +84,18 @@ static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 		struct parked *parked = list_entry(pos, struct parked, link);
 
 		if (header_of(parked->msg)->unique == unique) {
-			give_up_parked(thread, parked);
+			give_up_parked(thread, parked, true);
 			return true;
 		}
 	}
 	return false;
 }
 
-/* The kernel flushes the open files of a process that exits, and tells of no signal. */
 static bool is_to_be_watched(const struct io_thread *thread, const struct parked *parked)
 {
 	return parked->interrupted ||
-	       (header_of(parked->msg)->opcode == FUSE_FLUSH && remote_disconnected(thread));
+	       (remote_disconnected(thread) &&
+		       fuse_decode_signals_are_untold(parked->msg, parked->len));
 }
 
 void fuse_receive_give_up_parked(struct io_thread *thread)
@@ -102,7 +104,8 @@ void fuse_receive_give_up_parked(struct io_thread *thread)
 		struct parked *parked = list_entry(pos, struct parked, link);
 
 		if (is_to_be_watched(thread, parked))
-			give_up_parked(thread, parked);
+			give_up_parked(
+				thread, parked, header_of(parked->msg)->opcode == FUSE_FLUSH);
 	}
 }
 

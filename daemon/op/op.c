@@ -203,7 +203,7 @@ void op_watch(struct request *req)
 void op_watch_begin(struct request *req)
 {
 	list_init(&op_of(req)->interrupted);
-	if (req->interrupted)
+	if (req->interrupted || request_signals_are_untold(req))
 		op_watch(req);
 }
 

@@ -153,7 +153,8 @@ bool op_is_sent(const struct op *op);
 
 /* The ticks look after req, as if its caller had been signalled, until its operation ends. */
 void op_watch(struct request *req);
-/* For an operation that begins: the ticks look after it only if its caller was signalled before. */
+/* For an operation that begins: the ticks look after it if its caller was signalled before, or if
+ * the kernel would not tell (request_signals_are_untold()). */
 void op_watch_begin(struct request *req);
 
 /* Whether the operation ends with this status because the session has ended. */

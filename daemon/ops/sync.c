@@ -54,14 +54,6 @@ static void sync_commit(struct request *req, int status)
 		synced(req, status);
 }
 
-/* A process that exits flushes its files, and no signal reaches it there. So the ticks look after
- * it. */
-static void sync_begin(struct request *req)
-{
-	op_begin(req);
-	op_watch(req);
-}
-
 static void sync_file(struct request *req)
 {
 	if (op_wait_acknowledged(req, sync_commit))
@@ -81,14 +73,14 @@ static void flush_unlocked(struct request *req, int status)
  * (OPEN_NO_FLUSH). */
 void op_flush(struct request *req)
 {
-	sync_begin(req);
+	op_begin(req);
 	if (lock_flush(req, flush_unlocked))
 		flush_unlocked(req, 0);
 }
 
 void op_fsync(struct request *req)
 {
-	sync_begin(req);
+	op_begin(req);
 	sync_file(req);
 }
 

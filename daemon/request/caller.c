@@ -279,6 +279,22 @@ static enum caller_state state_without_proc(uint32_t pid)
 	return pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH ? CALLER_DYING : CALLER_UNSEEN;
 }
 
+/* proc_pid_stat(5): "PID (COMMAND) STATE PPID PGRP SESSION TTY TPGID FLAGS". A kernel thread has no
+ * memory, as a process that is ending, but no signal ends it (PF_KTHREAD of the kernel's
+ * include/linux/sched.h). */
+static bool is_kernel_thread(uint32_t pid)
+{
+	enum { KTHREAD = 0x00200000 };
+	char stat[512];
+	size_t n = read_proc(pid, "stat", stat, sizeof(stat) - 1);
+	unsigned flags = 0;
+	const char *end;
+
+	stat[n] = '\0';
+	end = strrchr(stat, ')');
+	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & KTHREAD;
+}
+
 enum caller_state caller_state(uint32_t pid)
 {
 	/* In the order of the file (proc_pid_status(5)). A process that is ending has got its
@@ -298,6 +314,8 @@ enum caller_state caller_state(uint32_t pid)
 	for (; n < NSETS && find_line(f, names[n], &line, &size); n++)
 		sets[n] = strtoull(line + strlen(names[n]), NULL, 16);
 	fclose(f);
+	if (n == MEMORY)
+		return is_kernel_thread(pid) ? CALLER_LIVES : CALLER_DYING;
 	dying = n < NSETS || ((sets[OWN] | sets[SHARED]) & ~sets[BLOCKED] & ~sets[IGNORED] &
 				     ~sets[CAUGHT] & ~harmless()) != 0;
 	return dying ? CALLER_DYING : CALLER_LIVES;

@@ -45,7 +45,8 @@ struct rights caller_rights(const struct request *req, uint64_t capabilities, ui
 struct id_range caller_groups(const struct request *req, uint32_t known);
 
 enum caller_state {
-	/* It goes on, whatever signals it was sent: a file's operations wait (signal(7)). */
+	/* It goes on, whatever signals it was sent: a file's operations wait (signal(7)). So does a
+	 * kernel thread. */
 	CALLER_LIVES,
 	/* It has ended, or ends at a signal that it was sent: SIGKILL, or another one that is not
 	 * blocked, ignored or caught, and ends a process by default. */

@@ -219,6 +219,12 @@ void request_unstow(struct request *req)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+bool request_signals_are_untold(const struct request *req)
+{
+	return req->op == OP_FLUSH ||
+	       ((req->op == OP_READ || req->op == OP_WRITE) && !req->args.cached);
+}
+
 struct request *request_new(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;

@@ -304,6 +304,12 @@ struct statfs_values {
 void reply_statfs(struct request *req, const struct statfs_values *st);
 void request_end(struct request *req); /* FORGET */
 
+/* Whether the kernel would tell nothing of a signal that ends the caller. A process that exits
+ * flushes its files. One that waits for asynchronous direct I/O waits for it even when it exits
+ * (exit_aio() of Linux's fs/aio.c), and before Linux 6.9 all its direct I/O through a handle of
+ * the page cache is so (fuse_direct_IO() of fs/fuse/file.c). */
+bool request_signals_are_untold(const struct request *req);
+
 /* Answers with an error now, though the operation goes on by itself. Its later reply ends the
  * request unseen. Harmless when that was done before. */
 void request_abandon(struct request *req, int error);

@@ -9,7 +9,7 @@
 #include "daemon/op/op.h"
 #include "daemon/request/caller.h"
 
-enum { FAILING_LOG_MS = 30000 };
+enum { FAILING_LOG_MS = 30000, UNTOLD_MS = 500 };
 
 /* ---- callers that were signalled ------------------------------------------------------------- */
 
@@ -26,14 +26,20 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
 }
 
-/* When a process exits, the kernel flushes its files and tells of no signal. umount(8) asks for
- * STATFS before anything else, so that waits for nobody. */
+/* umount(8) asks for STATFS before anything else, so that waits for nobody. */
 static bool waits_for_ever(const struct request *req)
 {
 	bool signalled = req->interrupted || req->op == OP_FLUSH;
 
 	return req->op != OP_STATFS &&
 	       !caller_ends_wait(req->thread, req->pid, signalled, req->since_ms);
+}
+
+/* Most requests of which the kernel tells nothing end before /proc is worth reading. */
+static bool is_looked_at(const struct request *req)
+{
+	return req->interrupted || !request_signals_are_untold(req) ||
+	       io_thread_now(req->thread) - req->since_ms >= UNTOLD_MS;
 }
 
 static bool changes_data(const struct request *req)
@@ -50,7 +56,8 @@ static bool interrupt_ends(struct request *req)
 	struct op *op = op_of(req);
 	bool disconnected = remote_disconnected(req->thread);
 
-	if ((!disconnected && ends_by_itself(req, op)) || (!req->replied && waits_for_ever(req)))
+	if ((!disconnected && ends_by_itself(req, op)) || !is_looked_at(req) ||
+		(!req->replied && waits_for_ever(req)))
 		return false;
 	list_del(&op->interrupted);
 	if (op_cancel(req, -EINTR))

@@ -62,6 +62,29 @@ waiting() {
 	cmp -n $((8 << 20)) "$dir/a" "$mnt/a"
 }
 
+# A process that ends waits for its requests, and the kernel tells of no signal.
+@test "SIGKILL ends who waits for asynchronous direct I/O" {
+	local pids=() kinds=(aio) kind n
+	[ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" != 0 ] || kinds+=(uring)
+	mount_rmem -o io_threads=2,buffers=2
+	random_file "$dir/a" 8
+	cp "$dir/a" "$mnt/a"
+	kill_server
+	for n in {1..4}; do
+		for kind in "${kinds[@]}"; do
+			direct read "$kind" "$mnt/a" 0 $((4 << 20)) 3>&- >/dev/null 2>&1 &
+			pids+=($!)
+			direct write "$kind" "$mnt/a" $((4 << 20)) $((4 << 20)) 3>&- >/dev/null 2>&1 &
+			pids+=($!)
+		done
+	done
+	until_true 10 waiting "${pids[@]}"
+	kill -KILL "${pids[@]}"
+	until_true 10 ended "${pids[@]}"
+	start_server
+	cmp -n $((4 << 20)) "$dir/a" "$mnt/a"
+}
+
 @test "SIGKILL ends who waits for extended attributes, and the value is the old or the new one" {
 	local pids=() n
 	mount_rmem -o io_threads=2,buffers=4

@@ -78,6 +78,7 @@ static uint64_t receive_of(
 		.opcode = opcode,
 		.unique = ++last,
 		.nodeid = inode_node(inode),
+		.pid = m->h.pid,
 	};
 	assert_int_equal(send(ends[KERNEL], m, m->h.len, 0), m->h.len);
 	assert_int_equal(fuse_receive(&fx.thread), RECEIVE_ONE);
@@ -479,18 +480,30 @@ static void receive__writes_that_wait__keep_no_buffer(void **state)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
+enum { ENDED = INT32_MAX }; /* no process has this number */
 enum { WAIT_MS = 3000, READ_AT_MS = 500, SIGNALLED_AT_MS = 1000 };
 
-/* It is read, but there is no room for it. Its caller belongs to another PID namespace. */
-static uint64_t park_one_that_is_unseen(uint32_t opcode)
+/* It is read, but there is no room for it. pid 0: its caller belongs to another PID namespace. */
+static uint64_t park(uint32_t opcode, uint32_t pid)
 {
-	struct message m = {.h = {.pid = 0}};
+	struct message m = {.h = {.pid = pid}};
+	size_t len = opcode == FUSE_FLUSH  ? sizeof(struct fuse_flush_in)
+		     : opcode == FUSE_READ ? sizeof(m.read)
+					   : 0;
 
+	if (opcode == FUSE_READ)
+		m.read = (struct fuse_read_in){
+			.fh = (uintptr_t)&handle, .size = PAGE, .read_flags = FUSE_READ_LOCKOWNER};
 	fx.fs.requests.interrupt_wait_ms = WAIT_MS;
 	recall_what_is_cached();
 	receive_too_many();
 	fx.priv.now = READ_AT_MS;
-	return receive(&m, opcode, opcode == FUSE_FLUSH ? sizeof(struct fuse_flush_in) : 0);
+	return receive(&m, opcode, len);
+}
+
+static uint64_t park_one_that_is_unseen(uint32_t opcode)
+{
+	return park(opcode, 0);
 }
 
 static void tick_at(int64_t now)
@@ -533,6 +546,29 @@ static void parked__flush_of_an_unseen_caller__ends_some_time_after_the_server_i
 	assert_not_answered();
 	tick_at(SIGNALLED_AT_MS + WAIT_MS);
 	assert_answered(parked, -EINTR);
+	fx.remote.missed = false;
+	end_all(1);
+}
+
+static void parked__direct_read_of_one_that_is_killed__ends_when_the_server_is_away(void **state)
+{
+	uint64_t parked = park(FUSE_READ, ENDED);
+
+	tick_at(SIGNALLED_AT_MS);
+	assert_not_answered();
+	fx.remote.missed = true;
+	tick_at(SIGNALLED_AT_MS);
+	assert_answered(parked, -EINTR);
+	fx.remote.missed = false;
+	end_all(1);
+}
+
+static void parked__direct_read_of_an_unseen_caller__without_a_signal__waits(void **state)
+{
+	park(FUSE_READ, 0);
+	fx.remote.missed = true;
+	tick_at(READ_AT_MS + 2 * WAIT_MS);
+	assert_not_answered();
 	fx.remote.missed = false;
 	end_all(1);
 }
@@ -594,6 +630,8 @@ int main(void)
 		CASE(parked__of_an_unseen_caller__ends_some_time_after_a_signal),
 		CASE(parked__of_an_unseen_caller__without_a_signal__waits),
 		CASE(parked__flush_of_an_unseen_caller__ends_some_time_after_the_server_is_away),
+		CASE(parked__direct_read_of_one_that_is_killed__ends_when_the_server_is_away),
+		CASE(parked__direct_read_of_an_unseen_caller__without_a_signal__waits),
 		CASE(parked__that_was_interrupted__is_so_as_a_request),
 		CASE(stow__of_a_value__keeps_it_and_its_name),
 #undef CASE

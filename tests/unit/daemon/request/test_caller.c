@@ -214,6 +214,22 @@ static void state__of_one_that_has_ended(void **state)
 	assert_int_equal(caller_state(NOBODY), CALLER_DYING);
 }
 
+/* It has no memory, but no signal ends it: NFS's server, a loop device. */
+static void state__of_a_kernel_thread(void **state)
+{
+	enum { KTHREADD = 2 };
+	char name[16] = "";
+	FILE *f = fopen("/proc/2/comm", "re");
+
+	if (f) {
+		assert_non_null(fgets(name, sizeof(name), f));
+		fclose(f);
+	}
+	if (strcmp(name, "kthreadd\n") != 0)
+		skip(); /* a PID namespace without kernel threads */
+	assert_int_equal(caller_state(KTHREADD), CALLER_LIVES);
+}
+
 static void state__of_another_pid_namespaces(void **state)
 {
 	assert_int_equal(caller_state(0), CALLER_UNSEEN);
@@ -359,6 +375,7 @@ int main(void)
 		cmocka_unit_test(owners__of_a_user_namespace),
 		cmocka_unit_test(state__of_a_thread_that_goes_on),
 		cmocka_unit_test(state__of_one_that_has_ended),
+		cmocka_unit_test(state__of_a_kernel_thread),
 		cmocka_unit_test(state__of_another_pid_namespaces),
 		cmocka_unit_test(state__of_one_that_proc_hides),
 		cmocka_unit_test(state__where_proc_is_another_pid_namespaces),

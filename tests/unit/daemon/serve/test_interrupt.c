@@ -14,7 +14,7 @@
 #include "daemon/serve/way.h"
 
 enum { WAITS = FIXTURE_WAITS, UNSEEN = 0, READ_AT_MS = 500, WAIT_MS = 3000 };
-enum { SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };
+enum { UNTOLD_MS = 500, SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };
 
 static struct fs_fixture fx;
 
@@ -51,9 +51,8 @@ static void ended(struct request *req, const struct rpc_reply *rep)
 }
 
 /* The call is in flight when this returns. */
-static struct request *send_op(enum request_op op, enum rpc_op rpc, uint32_t pid)
+static struct request *send_it(struct request *req, enum rpc_op rpc, uint32_t pid)
 {
-	struct request *req = fs_fixture_make(&fx, 0, 0, op);
 	struct remote *r = &fx.remotes[0];
 	struct list *link;
 
@@ -68,6 +67,20 @@ static struct request *send_op(enum request_op op, enum rpc_op rpc, uint32_t pid
 	r->slots[0].call = &op_of(req)->call;
 	r->free_slots = 0;
 	return req;
+}
+
+static struct request *send_op(enum request_op op, enum rpc_op rpc, uint32_t pid)
+{
+	return send_it(fs_fixture_make(&fx, 0, 0, op), rpc, pid);
+}
+
+/* cached: for the page cache, or from it. */
+static struct request *send_io(enum request_op op, bool cached, uint32_t pid)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, op);
+
+	req->args.cached = cached;
+	return send_it(req, RPC_GETATTR, pid);
 }
 
 static void answer(struct request *req, int status)
@@ -184,13 +197,60 @@ static void flush__of_an_unseen_one__ends_later(void **state)
 {
 	struct request *req = send_op(OP_FLUSH, RPC_GETATTR, UNSEEN);
 
-	op_watch(req);
 	lose();
 	tick_at(READ_AT_MS + WAIT_MS - 1);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	tick_at(READ_AT_MS + WAIT_MS);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	answer(req, 0);
+}
+
+/* So does asynchronous direct I/O wait. */
+static void assert_ends_untold(enum request_op op)
+{
+	struct request *req = send_io(op, false, FIXTURE_ENDED);
+
+	lose();
+	tick_at(READ_AT_MS + UNTOLD_MS - 1);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	tick_at(READ_AT_MS + UNTOLD_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	answer(req, 0);
+}
+
+static void direct_read__of_one_that_is_killed__ends_without_a_signal(void **state)
+{
+	assert_ends_untold(OP_READ);
+}
+
+static void direct_write__of_one_that_is_killed__ends_without_a_signal(void **state)
+{
+	assert_ends_untold(OP_WRITE);
+}
+
+static void assert_waits(struct request *req)
+{
+	lose();
+	tick_at(10 * OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	answer(req, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+static void direct_read__of_one_that_lives__never_ends(void **state)
+{
+	assert_waits(send_io(OP_READ, false, (uint32_t)getpid()));
+}
+
+static void direct_read__of_an_unseen_one__never_ends(void **state)
+{
+	assert_waits(send_io(OP_READ, false, UNSEEN));
+}
+
+/* Others may wait for the page. */
+static void read_for_the_cache__of_one_that_is_killed__waits_for_a_signal(void **state)
+{
+	assert_waits(send_io(OP_READ, true, FIXTURE_ENDED));
 }
 
 /* A program's leftovers end before the next run of it begins: its end is the answer. */
@@ -269,6 +329,11 @@ int main(void)
 		CASE(interrupt__of_an_unseen_one__ends_nothing_when_the_server_is_back),
 		CASE(wait__of_an_unseen_one__without_a_signal__never_ends),
 		CASE(flush__of_an_unseen_one__ends_later),
+		CASE(direct_read__of_one_that_is_killed__ends_without_a_signal),
+		CASE(direct_write__of_one_that_is_killed__ends_without_a_signal),
+		CASE(direct_read__of_one_that_lives__never_ends),
+		CASE(direct_read__of_an_unseen_one__never_ends),
+		CASE(read_for_the_cache__of_one_that_is_killed__waits_for_a_signal),
 		CASE(held__behind_what_an_unseen_one_has_left__waits_for_its_end),
 		CASE(interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later),
 		CASE(interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later),
