@@ -97,32 +97,9 @@ const char *transport_device(const struct transport *t)
 	return t->device;
 }
 
-static bool memory_ok(const void *addr, uint64_t len)
+bool transport_memory_ok(const void *addr, uint64_t len)
 {
 	return addr && len && len <= UINTPTR_MAX - (uintptr_t)addr;
-}
-
-int buffer_register(struct transport *t, void *addr, size_t len, struct buffer **out)
-{
-	struct buffer *b = NULL;
-	int err;
-
-	if (!memory_ok(addr, len))
-		return -EINVAL;
-	err = t->ops->buffer_register(t, addr, len, &b);
-	if (err)
-		return err;
-	b->transport = t;
-	b->addr = addr;
-	b->len = len;
-	*out = b;
-	return 0;
-}
-
-void buffer_deregister(struct buffer *b)
-{
-	if (b)
-		b->transport->ops->buffer_deregister(b);
 }
 
 int region_register(
@@ -131,7 +108,7 @@ int region_register(
 	struct region *r = NULL;
 	int err;
 
-	if (!memory_ok(addr, len))
+	if (!transport_memory_ok(addr, len))
 		return -EINVAL;
 	err = t->ops->region_register(t, fd, rofd, addr, len, &r);
 	if (err)
@@ -596,9 +573,9 @@ uint64_t work_bytes(const struct work *work)
 /* Empty pieces are refused, since devices read a length of 0 as 2 GiB. */
 static bool sge_ok(const struct channel *ch, const struct sge *sge)
 {
-	const struct buffer *b = sge->buffer;
+	const struct buffer *b = sge->buffer ? buffer_at(sge->buffer, ch->transport) : NULL;
 
-	return b && b->transport == ch->transport && sge->len &&
+	return b && sge->len &&
 	       range_within((uintptr_t)sge->addr - (uintptr_t)b->addr, sge->len, b->len);
 }
 

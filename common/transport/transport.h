@@ -83,6 +83,13 @@ const char *transport_device(const struct transport *t);
 int buffer_register(struct transport *t, void *addr, size_t len, struct buffer **out);
 void buffer_deregister(struct buffer *b);
 
+/* Registers the same memory with a second transport, so that works which name the buffer may be
+ * posted to channels of either. No other thread may post works of the buffer to channels of t
+ * before it knows of the registration, nor after buffer_deregister_also() was called.
+ * buffer_deregister() comes last. -EEXIST: it has a second one. Else as buffer_register(). */
+int buffer_register_also(struct buffer *b, struct transport *t);
+void buffer_deregister_also(struct buffer *b);
+
 /* Registers a region of a server: len bytes mapped at addr, backed by fd. shm hands fd to its
  * peers, or rofd, the same file opened O_RDONLY, to those that may only read. The memory and the
  * descriptors stay the caller's and outlive the registration. Several threads may register

@@ -32,7 +32,16 @@ struct buffer {
 	struct transport *transport;
 	void *addr;
 	size_t len;
+	struct buffer *also; /* buffer_register_also(): the registration with another transport */
 };
+
+/* The registration with the channel's transport; NULL: it has none. */
+static inline const struct buffer *buffer_at(const struct buffer *b, const struct transport *t)
+{
+	if (b->transport == t)
+		return b;
+	return b->also && b->also->transport == t ? b->also : NULL;
+}
 
 struct region {
 	struct transport *transport;
@@ -129,8 +138,8 @@ struct transport_ops {
 		struct channel *ch, struct region *r, unsigned access, struct region_key *key);
 	/* The key has been checked and stored in ch->keys[index]. NULL: nothing more to do. */
 	int (*set_key)(struct channel *ch, uint32_t index, const struct region_key *key);
-	/* Within ch->limits; SGEs within their buffers; ranges within ch->keys[region].len and
-	 * allowed by its access; nworks at least 1. */
+	/* Within ch->limits; SGEs within their buffers, which buffer_at() finds; ranges within
+	 * ch->keys[region].len and allowed by its access; nworks at least 1. */
 	int (*post)(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
 		void *cookie);
 	/* NULL: the kind has no pipes, and post does it. */
@@ -152,6 +161,9 @@ struct transport_ops {
  * implementation (kinds.h). */
 int transport_open_with(const struct transport_ops *ops, const struct transport_address *address,
 	const struct transport_config *config, int timeout_ms, struct transport **out);
+
+/* Whether it can be an address and a length of memory. */
+bool transport_memory_ok(const void *addr, uint64_t len);
 
 extern const struct transport_ops verbs_transport_ops;
 extern const struct transport_ops tcp_transport_ops;

@@ -326,7 +326,15 @@ int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, ui
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-static uint32_t fill_sges(struct ibv_sge *out, const struct work *work)
+static uint32_t lkey_of(const struct verbs_channel *ch, const struct sge *sge)
+{
+	const struct buffer *b = buffer_at(sge->buffer, ch->base.transport);
+
+	return container_of(b, struct verbs_buffer, base)->mr->lkey;
+}
+
+static uint32_t fill_sges(
+	const struct verbs_channel *ch, struct ibv_sge *out, const struct work *work)
 {
 	uint32_t bytes = 0;
 
@@ -336,7 +344,7 @@ static uint32_t fill_sges(struct ibv_sge *out, const struct work *work)
 		out[i] = (struct ibv_sge){
 			.addr = (uintptr_t)sge->addr,
 			.length = sge->len,
-			.lkey = container_of(sge->buffer, struct verbs_buffer, base)->mr->lkey,
+			.lkey = lkey_of(ch, sge),
 		};
 		bytes += sge->len;
 	}
@@ -348,7 +356,7 @@ static int post_single(struct verbs_channel *ch, enum io_dir dir, const struct w
 {
 	const struct region_key *key = &ch->base.keys[work->region];
 	uint64_t remote = key->addr + work->offset;
-	uint32_t bytes = fill_sges(ch->sges, work);
+	uint32_t bytes = fill_sges(ch, ch->sges, work);
 	unsigned flags;
 	uint64_t seq = sq_push(ch, dir == IO_READ ? SQ_READ : SQ_WRITE, bytes, true, &flags);
 	void *context = (void *)(uintptr_t)seq;
@@ -376,7 +384,7 @@ static int post_chain(struct verbs_channel *ch, enum io_dir dir, const struct wo
 	for (uint32_t i = 0; i < nworks; i++) {
 		const struct region_key *key = &ch->base.keys[works[i].region];
 		struct ibv_send_wr *wr = &ch->wrs[i];
-		uint32_t bytes = fill_sges(sges, &works[i]);
+		uint32_t bytes = fill_sges(ch, sges, &works[i]);
 		bool last = i == nworks - 1;
 
 		wr->next = last ? NULL : wr + 1;

@@ -1,6 +1,8 @@
 /* contract_io.c - READ and WRITE: bytes, batches, order, room, threads. */
 #include "tests/unit/common/transport/contract.h"
 
+#include "common/transport/kinds.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -455,7 +457,35 @@ static void post__two_queues_two_threads(void **state)
 	assert_true(workers[1].ok);
 }
 
+/* The memory is registered with another transport first, as by a client that has two to choose
+ * from. */
+static void buffer__registered_with_two_transports(void **state)
+{
+	struct fixture *f = *state;
+	struct transport_config config = contract_config();
+	struct buffer *own = f->buffer;
+	struct transport *other;
+
+	assert_int_equal(transport_open(&f->address, &config, WAIT_MS, &other), 0);
+	assert_int_equal(buffer_register(other, f->buf, BUFFER_BYTES, &f->buffer), 0);
+	assert_int_equal(post_one(f, IO_WRITE, 0, PAGE_BYTES, 0, 0, NULL), -EINVAL);
+	assert_int_equal(buffer_register_also(f->buffer, other), -EEXIST);
+	assert_int_equal(buffer_register_also(f->buffer, f->t), 0);
+	assert_int_equal(buffer_register_also(f->buffer, f->t), -EEXIST);
+	fill_pattern(f->buf, PAGE_BYTES, 5);
+	do_one(f, IO_WRITE, 0, PAGE_BYTES, 0, 3 * PAGE_BYTES);
+	do_one(f, IO_READ, PAGE_BYTES, PAGE_BYTES, 0, 3 * PAGE_BYTES);
+	assert_pattern(f->buf + PAGE_BYTES, PAGE_BYTES, 5);
+	assert_pattern(f->memory[0].addr + 3 * PAGE_BYTES, PAGE_BYTES, 5);
+	buffer_deregister_also(f->buffer);
+	assert_int_equal(post_one(f, IO_WRITE, 0, PAGE_BYTES, 0, 0, NULL), -EINVAL);
+	buffer_deregister(f->buffer);
+	f->buffer = own;
+	transport_close(other);
+}
+
 static const struct CMUnitTest tests[] = {
+	CHANNEL_CASE(buffer__registered_with_two_transports),
 	CHANNEL_CASE(write__lands),
 	CHANNEL_CASE(read__fetches),
 	CHANNEL_CASE(post__single_bytes_at_the_edges),
