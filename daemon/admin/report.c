@@ -213,7 +213,8 @@ static json_t *describe_options(const struct fs_options *options)
 		verbs);
 }
 
-static void describe_mount(const struct mount_facts *facts, json_t *to)
+static void describe_mount(
+	const struct mount_facts *facts, const struct session_view *session, json_t *to)
 {
 	const struct fs *fs = facts->fs;
 
@@ -226,6 +227,7 @@ static void describe_mount(const struct mount_facts *facts, json_t *to)
 	json_object_set_new(to, "transport",
 		json_string(
 			transport_kind_name(transport_kind_of(session_transport(fs->session)))));
+	json_object_set_new(to, "no_verbs", json_text(session->no_verbs));
 	json_object_set_new(to, "protection", json_text(session_protection(fs->session)));
 	json_object_set_new(to, "wire_version", json_integer(wire_version()));
 	json_object_set_new(to, "mounted", json_integer(facts->mounted_s));
@@ -246,7 +248,7 @@ char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned
 	look = looks_take(looks, limit_ms, &n);
 	now_ns = clock_ns(CLOCK_BOOTTIME);
 	session_look(fs->session, &session);
-	describe_mount(facts, root);
+	describe_mount(facts, &session, root);
 	json_object_set_new(
 		root, "state", json_string(mount_state_name(fs, &session, look, n, &state_ms)));
 	json_object_set_new(root, "state_ms", json_integer(state_ms));

@@ -93,6 +93,8 @@ static void print_head(const json_t *root)
 	printf("server      %s, protection: %s, wire protocol %" PRIu64 "\n",
 		ctl_json_text(root, "server"), ctl_json_text(root, "protection"),
 		ctl_json_number(root, "wire_version"));
+	if (*ctl_json_text(root, "no_verbs"))
+		printf("            not over verbs: %s\n", ctl_json_text(root, "no_verbs"));
 	printf("state       %s\n", state_text(root, state, sizeof(state)));
 	print_remedy(root);
 	if (ctl_json_number(session, "losses"))

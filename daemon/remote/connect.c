@@ -22,6 +22,7 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "daemon/remote/connect_failure.h"
+#include "daemon/remote/paths.h"
 #include "daemon/remote/prove_key.h"
 #include "daemon/remote/remote_private.h"
 
@@ -110,6 +111,7 @@ static void channel_lost(struct remote *r, const char *why, int64_t now)
 	channel_remove(r);
 	schedule_connect(r, now);
 	r->ready_ms = 0;
+	atomic_store(&r->session->threads[r->thread->index].ready, NULL);
 	r->state = REMOTE_DOWN;
 	if (r->bye_sent)
 		r->stopped = true;
@@ -165,7 +167,9 @@ static void connect_begin(struct remote *r, int64_t now)
 
 	assert(!r->ch);
 	r->refused = false;
-	err = channel_connect(r->thread->evq, &s->address, &r->ch);
+	err = paths_enter(r);
+	if (!err)
+		err = channel_connect(r->thread->evq, &r->path->address, &r->ch);
 	if (err) {
 		r->state = REMOTE_CONNECTING;
 		connect_failure_tell(r, err);
@@ -228,7 +232,7 @@ static void channel_proven(struct remote *r)
 	enum channel_protection has = channel_protection(r->ch);
 	char why[SESSION_WHY_BYTES];
 
-	if (protection_allows(s->wanted, transport_kind_of(s->transport), has)) {
+	if (protection_allows(s->wanted, r->path->address.kind, has)) {
 		attach_begin(r);
 		return;
 	}
@@ -301,7 +305,7 @@ static bool takes_more(struct remote *r, const struct rpc_reply *rep)
 {
 	struct session *s = r->session;
 
-	if (rep->status != -EPROTONOSUPPORT || transport_kind_of(s->transport) != TRANSPORT_TCP ||
+	if (rep->status != -EPROTONOSUPPORT || r->path->address.kind != TRANSPORT_TCP ||
 		channel_protection(r->ch) != CHANNEL_MESSAGES)
 		return false;
 	if (!atomic_exchange(&s->export_wants_more, true))
@@ -332,6 +336,8 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		lingering_explain(why, lingering);
 	}
 	session_connect_failed(s, rep->status, "%s: %s%s", s->server, why, lingering);
+	if (rep->status == -EPROTONOSUPPORT && !s->connecting)
+		paths_refused(r, why);
 	if (s->id && rep->status == -EROFS)
 		session_may_not_write(s, r->keys, why);
 	else if (s->id && s->sharing && rep->status == -EIDRM)
@@ -384,6 +390,7 @@ static void channel_ready(struct remote *r)
 	r->ready_ms = r->next_ping_ms = now;
 	r->mute_ms = r->unanswered_ms = 0;
 	atomic_store(&r->session->threads[r->thread->index].keys_ready, r->keys);
+	atomic_store(&r->session->threads[r->thread->index].ready, r->path);
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
@@ -641,7 +648,7 @@ void connection_tick(struct remote *r, int64_t now)
 		return;
 	measure_silence(r, now);
 	if (remote_channel_has_old_keys(r))
-		channel_lost(r, "the session's keys have changed", now);
+		channel_lost(r, "the session's keys or its transport have changed", now);
 	switch (r->state) {
 	case REMOTE_DOWN:
 		if (may_connect(r) && now >= r->connect_ms)

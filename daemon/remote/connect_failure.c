@@ -50,14 +50,14 @@ static const char *hint(const struct session *s)
 {
 	if (s->may_be_here)
 		return " (nor at " RMEMFS_DEFAULT_SOCKET ")";
-	if (s->chosen && s->address.kind == TRANSPORT_VERBS)
+	if (s->chosen && session_address(s)->kind == TRANSPORT_VERBS)
 		return " (for one that serves tcp only: transport=tcp)";
 	return "";
 }
 
 static const char *remedy(const struct session *s, int err)
 {
-	bool shm = s->address.kind == TRANSPORT_SHM;
+	bool shm = session_address(s)->kind == TRANSPORT_SHM;
 
 	if (err == -ETIMEDOUT)
 		return "check the machine, its network and firewalls";

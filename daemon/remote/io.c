@@ -158,7 +158,7 @@ bool io_maps(const struct io_thread *thread)
 	const struct remote *r = thread->remote;
 
 	return r->state == REMOTE_READY && !remote_channel_is_away(r) &&
-	       transport_maps_regions(session_transport(r->session));
+	       transport_maps_regions(r->path->transport);
 }
 
 void *io_mapped(

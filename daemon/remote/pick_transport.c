@@ -92,12 +92,54 @@ bool pick_transport_may_be_here(
 	       address->kind != TRANSPORT_SHM && address_is_local(address);
 }
 
-/* The connection manager would take any device for a loopback address, but none serves it. */
-static bool may_take_verbs(
+bool pick_transport_may_change(
 	const struct session_options *options, const struct transport_address *address)
 {
-	return !options->without_verbs && !address_is_loopback(address) &&
-	       protection_allows_kind(options->protection, TRANSPORT_VERBS);
+	return options->auto_transport && address->kind != TRANSPORT_SHM;
+}
+
+/* The connection manager would take any device for a loopback address, but none serves it. */
+static bool may_take_verbs(const struct session_options *options,
+	const struct transport_address *address, char *why, size_t whylen)
+{
+	if (address_is_loopback(address))
+		snprintf(why, whylen, "no RDMA device serves a loopback address");
+	else if (options->without_verbs)
+		snprintf(why, whylen,
+			"the export demands that all bytes are protected, and verbs does not "
+			"encrypt the bytes of files");
+	else if (!protection_allows_kind(options->protection, TRANSPORT_VERBS))
+		snprintf(why, whylen, "protection=%s: verbs does not encrypt the bytes of files",
+			protection_name(options->protection));
+	else
+		return true;
+	return false;
+}
+
+int pick_transport_verbs(const struct session_options *options,
+	const struct transport_config *config, struct transport_address *address, int timeout_ms,
+	struct transport **out, char *why, size_t whylen)
+{
+	char text[128];
+	int err;
+
+	if (!may_take_verbs(options, address, why, whylen))
+		return -EOPNOTSUPP;
+	address->kind = TRANSPORT_VERBS;
+	err = transport_open(address, config, timeout_ms, out);
+	address_format(address, text, sizeof(text));
+	if (err == -ENODEV)
+		snprintf(why, whylen, "no RDMA device has a route to %s: see 'rdma link show'",
+			text);
+	else if (err == -EPERM || err == -EACCES)
+		snprintf(why, whylen,
+			"no right to open the RDMA device: %s: restart the mount's unit, which "
+			"allows the devices that are there when it starts",
+			errno_text(err));
+	else if (err)
+		snprintf(why, whylen, "verbs to %s can't be opened: %s: see 'rmemfsctl doctor'",
+			text, errno_text(err));
+	return err;
 }
 
 static int choose_auto(const struct session_options *options, const struct transport_config *config,
@@ -105,19 +147,21 @@ static int choose_auto(const struct session_options *options, const struct trans
 {
 	const char *host = options->source.host;
 	int err = address_resolve(TRANSPORT_TCP, host, options->port, address, why, whylen);
+	char no_verbs[256];
 
 	if (err)
 		return err;
 	if (pick_transport_may_be_here(options, address) && pick_transport_socket_answers())
 		return open_at(options, config, TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, address, out,
 			why, whylen);
-	if (may_take_verbs(options, address)) {
-		address->kind = TRANSPORT_VERBS;
-		if (transport_open(address, config, (int)options->connect_timeout_ms, out) == 0)
-			return 0;
-		address->kind = TRANSPORT_TCP;
-	}
-	return open_transport(options, config, address, out, why, whylen);
+	if (pick_transport_verbs(options, config, address, (int)options->connect_timeout_ms, out,
+		    no_verbs, sizeof(no_verbs)) == 0)
+		return 0;
+	address->kind = TRANSPORT_TCP;
+	err = open_transport(options, config, address, out, why, whylen);
+	if (!err)
+		snprintf(why, whylen, "%s", no_verbs);
+	return err;
 }
 
 static int choose_shm(const struct session_options *options, const struct transport_config *config,

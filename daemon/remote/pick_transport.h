@@ -15,7 +15,17 @@
 
 #include "daemon/remote/session_options.h"
 
-/* Opens the transport. -EINVAL: options that exclude each other, or that demand more protection
+/* With transport=auto, whether a session at this address may change between tcp and verbs. */
+bool pick_transport_may_change(
+	const struct session_options *options, const struct transport_address *address);
+/* Opens verbs to the address, whatever its kind is. On failure `why` says why the session is not
+ * over verbs, and the remedy. -EOPNOTSUPP: it may not take verbs. */
+int pick_transport_verbs(const struct session_options *options,
+	const struct transport_config *config, struct transport_address *address, int timeout_ms,
+	struct transport **out, char *why, size_t whylen);
+
+/* Opens the transport. *why is untouched without an error, unless transport=auto took tcp: then it
+ * says why not verbs. -EINVAL: options that exclude each other, or that demand more protection
  * than the transport can give. -EHOSTUNREACH: no such host.
  * -EAGAIN: no name server can tell the address at the moment. -ENODEV: transport=verbs without a
  * device that has a route. */

@@ -14,7 +14,7 @@ static struct key_proof_channel channel_of(struct remote *r)
 {
 	return (struct key_proof_channel){
 		.channel = r->ch,
-		.kind = transport_kind_of(r->session->transport),
+		.kind = r->path->address.kind,
 		.send = send_flight,
 		.user = r,
 		.server = r->session->server,

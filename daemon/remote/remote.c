@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
+#include "daemon/remote/paths.h"
 #include "daemon/remote/prove_key.h"
 #include "daemon/remote/remote_private.h"
 
@@ -20,13 +21,13 @@ int remote_init(struct io_thread *thread, struct session *s)
 	assert(thread->index < s->nchannels && !thread->remote);
 	if (!r)
 		return -ENOMEM;
-	err = evq_new(s->transport, &thread->evq);
+	r->thread = thread;
+	r->session = s;
+	err = paths_enter(r);
 	if (err) {
 		free(r);
 		return err;
 	}
-	r->thread = thread;
-	r->session = s;
 	slots_init(r);
 	transfers_init(r);
 	atomic_fetch_add(&s->nrunning, 1);
@@ -41,10 +42,9 @@ void remote_fini(struct io_thread *thread)
 	if (!r)
 		return;
 	prove_key_forget(r);
-	channel_delete(r->ch);
-	evq_delete(thread->evq);
+	channel_delete(steal_ptr(&r->ch));
+	paths_leave(r);
 	thread->remote = NULL;
-	thread->evq = NULL;
 	free(r);
 }
 
@@ -126,7 +126,7 @@ static void message_event(struct remote *r, const struct event *ev)
 static bool is_sign_of_life(const struct remote *r, const struct event *ev)
 {
 	if (ev->type == EV_DONE)
-		return !ev->status && r->session->address.kind != TRANSPORT_SHM;
+		return !ev->status && r->path->address.kind != TRANSPORT_SHM;
 	return ev->type == EV_RECV;
 }
 

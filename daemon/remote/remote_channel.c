@@ -3,12 +3,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/remote/paths.h"
 #include "daemon/remote/remote_private.h"
 
 bool remote_channel_has_old_keys(const struct remote *r)
 {
 	bool attached = r->state >= REMOTE_ATTACHING && r->state <= REMOTE_DROPPING;
 
+	if (paths_left_behind(r))
+		return true;
 	return attached && r->ch &&
 	       (r->keys != atomic_load(&r->session->keys) || channel_is_worn(r->ch));
 }

@@ -72,6 +72,7 @@ struct io_queue {
 struct remote {
 	struct io_thread *thread;
 	struct session *session;
+	struct session_path *path; /* of its event queue: paths_enter() */
 	struct channel *ch;
 	enum remote_state state;
 
@@ -189,7 +190,8 @@ int remote_channel_send(struct remote *r, const struct rpc_request *req);
  * event deletes it, since events of it may be in the caller's hands. */
 void remote_channel_drop(struct remote *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The session's rights have changed since: we or the server replace the channel. */
+/* The session's rights have changed since, or its transport: we or the server replace the channel.
+ */
 bool remote_channel_has_old_keys(const struct remote *r);
 /* A soft mount's server has been away for so long that calls are taken back. None is sent before it
  * has given a sign of life. False when the session is lost: then calls end with -ESTALE. */

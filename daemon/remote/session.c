@@ -11,7 +11,9 @@
 #include "common/base/log.h"
 #include "common/base/service.h"
 #include "common/base/util.h"
+#include "daemon/remote/paths.h"
 #include "daemon/remote/pick_transport.h"
+#include "daemon/remote/scout.h"
 #include "daemon/remote/client_id.h"
 #include "daemon/remote/session_private.h"
 
@@ -32,14 +34,6 @@ static void describe_client(struct session *s, const char *mountpoint)
 	gethostname(host, sizeof(host) - 1);
 	snprintf(
 		s->client, sizeof(s->client), "%s:%.64s (pid %d)", host, mountpoint, (int)getpid());
-}
-
-static void describe_server(struct session *s)
-{
-	char text[sizeof(s->server) - 8];
-
-	address_format(&s->address, text, sizeof(text));
-	snprintf(s->server, sizeof(s->server), "%s %s", transport_kind_name(s->address.kind), text);
 }
 
 /* The file is read for each connection, but a mistake in it is told before the first one. */
@@ -82,23 +76,17 @@ int session_new(const struct session_options *options, const struct session_even
 	transport_config_default(&config);
 	config.io_threads = 0;
 	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
-	err = pick_transport(options, &config, &s->address, &s->transport, why, whylen);
-	if (err) {
-		free(s);
-		return err;
-	}
-	err = take_key_file(s, options->key_file, why, whylen);
-	if (err) {
-		transport_close(s->transport);
-		free(s);
-		return err;
-	}
 	pthread_mutex_init(&s->lock, NULL);
+	err = paths_open(s, options, &config, why, whylen);
+	if (err)
+		goto err_session;
+	err = take_key_file(s, options->key_file, why, whylen);
+	if (err)
+		goto err_paths;
 	memcpy(s->export_name, options->source.export_name, sizeof(s->export_name));
 	s->chosen = options->auto_transport && options->source.host[0] != '/';
-	s->may_be_here = pick_transport_may_be_here(options, &s->address);
+	s->may_be_here = pick_transport_may_be_here(options, session_address(s));
 	s->wanted = options->protection;
-	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
 	atomic_init(&s->read_only, options->read_only);
 	s->exclusive = options->exclusive;
@@ -116,9 +104,15 @@ int session_new(const struct session_options *options, const struct session_even
 	else
 		client_id_take(&s->owner, s->mountpoint);
 	describe_client(s, options->mountpoint);
-	describe_server(s);
 	*out = s;
 	return 0;
+
+err_paths:
+	paths_close(s);
+err_session:
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return err;
 }
 
 void session_delete(struct session *s)
@@ -128,7 +122,7 @@ void session_delete(struct session *s)
 	client_id_release(&s->owner);
 	handshake_context_delete(s->handshakes);
 	free(s->key_file);
-	transport_close(s->transport);
+	paths_close(s);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -140,7 +134,12 @@ void session_leave_place(struct session *s)
 
 struct transport *session_transport(struct session *s)
 {
-	return s->transport;
+	return atomic_load(&s->path)->transport;
+}
+
+const struct transport_address *session_address(const struct session *s)
+{
+	return &atomic_load(&s->path)->address;
 }
 
 const char *session_protection_note(const struct session *s)
@@ -274,6 +273,7 @@ static void first_attach(struct session *s, const struct rpc_attach_reply *reply
 		.max_sge_write = limits->max_sge_write,
 		.max_work_bytes = limits->max_work_bytes,
 	};
+	paths_limit(s, &s->limits);
 	s->id = reply->session;
 }
 
@@ -358,9 +358,9 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 		snprintf(why, whylen, "the server's answer to ATTACH makes no sense");
 		return -EPROTO;
 	}
-	if (reply->nregions > s->max_regions) {
+	if (reply->nregions > s->config.max_regions) {
 		snprintf(why, whylen, "the export has %u regions, more than the %u we can reach",
-			reply->nregions, s->max_regions);
+			reply->nregions, s->config.max_regions);
 		if (s->id)
 			session_lose(s, why);
 		return -E2BIG;
@@ -624,6 +624,7 @@ void session_channel_down(struct session *s, const char *why)
 		s->restarted = s->refusal_told = false;
 	}
 	pthread_mutex_unlock(&s->lock);
+	scout_look_now(s);
 }
 
 void session_channel_back(struct session *s)
@@ -638,6 +639,7 @@ void session_channel_back(struct session *s)
 			s->restarted ? ", the server was restarted" : "");
 	}
 	pthread_mutex_unlock(&s->lock);
+	scout_look_now(s);
 }
 
 enum session_health session_health(struct session *s, int64_t *since_ms)

@@ -8,11 +8,6 @@
 
 #include "daemon/remote/remote_private.h"
 
-const struct transport_address *session_address(const struct session *s)
-{
-	return &s->address;
-}
-
 /* ---- telling --------------------------------------------------------------------------------- */
 
 static void describe_slots(const struct remote *r, struct slots_state *state)

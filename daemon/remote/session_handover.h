@@ -37,9 +37,6 @@ struct session_state {
 	} slots[IO_THREADS_MAX];
 };
 
-/* Where the session's channels lead. */
-const struct transport_address *session_address(const struct session *s);
-
 /* first: the threads, [nchannels]. Returns a descriptor that holds the owner's name, which stays
  * the session's; -1: it has none. */
 int session_describe(struct session *s, struct io_thread *first, struct session_state *state);

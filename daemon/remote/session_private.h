@@ -24,18 +24,44 @@ enum {
 	UNSLOTTED_MAX = 3,
 };
 
+/* A transport that leads to the server: paths.h. */
+struct session_path {
+	struct transport *transport; /* NULL: it is not open */
+	struct transport_address address;
+	char server[160]; /* "tcp 127.0.0.1:7470" */
+	unsigned nusers;  /* threads whose event queue is of it; under session.lock */
+};
+
+/* scout.h */
+struct scout {
+	pthread_t thread;
+	atomic_bool started;
+	int event_fd;
+	atomic_bool stopping;
+	int64_t bad_ms;     /* since when channels over verbs are missing; 0: none is */
+	int64_t again_ms;   /* verbs is not tried before */
+	int64_t penalty_ms; /* the last wait after verbs led there, but no channel did */
+};
+
 /* A thread's end of the session tells all threads this. */
 struct session_thread {
+	_Atomic(const struct session_path *) ready; /* the path of its channel; NULL: it is down */
 	/* Totals for PING, which another thread may send. */
 	_Atomic uint64_t reads, writes, read_bytes, write_bytes, rpcs, rpc_data_bytes;
 	atomic_uint keys_ready; /* session.keys of the last channel that was ready */
 };
 
 struct session {
-	struct transport *transport;
-	struct transport_address address;
-	char server[160]; /* "tcp 127.0.0.1:7470" */
-	uint32_t max_regions;
+	struct session_options options;
+	struct transport_config config;
+	struct session_path paths[TRANSPORT_NKINDS]; /* by kind */
+	_Atomic(struct session_path *) path;         /* where channels are to be */
+	_Atomic(const char *) server;                /* its text */
+	bool moves;                                  /* between tcp and verbs */
+	bool verbs_refused;                          /* by the export; under lock */
+	char no_verbs[512]; /* why verbs is not used, "": it is, or may not; under lock */
+	struct buffer *memory[IO_THREADS_MAX];
+	struct scout scout;
 	bool chosen;      /* we chose the transport: a hint in errors */
 	bool may_be_here; /* pick_transport_may_be_here() */
 

@@ -26,6 +26,8 @@
 #include "daemon/ops/finish.h"
 #include "daemon/lease/wait_aside.h"
 #include "daemon/fuse/fuse_ops.h"
+#include "daemon/remote/paths.h"
+#include "daemon/remote/scout.h"
 #include "daemon/remote/remote.h"
 
 enum { DISCONNECT_MS = 1500, ASIDE_SHARE = 4 };
@@ -201,6 +203,26 @@ enum session_health fs_health(const struct fs *fs, int64_t *since_ms)
 struct transport *fs_transport(struct fs *fs)
 {
 	return session_transport(fs->session);
+}
+
+int fs_register_memory(struct fs *fs, void *addr, size_t len, struct buffer **out)
+{
+	return paths_register(fs->session, addr, len, out);
+}
+
+void fs_deregister_memory(struct fs *fs, struct buffer *b)
+{
+	paths_deregister(fs->session, b);
+}
+
+void fs_threads_started(struct fs *fs)
+{
+	scout_start(fs->session);
+}
+
+void fs_threads_ended(struct fs *fs)
+{
+	scout_stop(fs->session);
 }
 
 bool fs_squashes(const struct fs *fs)

@@ -32,6 +32,12 @@ const char *fs_server(const struct fs *fs);
 /* Of the bytes on the way there: see session.h. */
 const char *fs_protection_note(const struct fs *fs);
 struct transport *fs_transport(struct fs *fs);
+/* A thread's buffers: paths_register(). */
+int fs_register_memory(struct fs *fs, void *addr, size_t len, struct buffer **out);
+void fs_deregister_memory(struct fs *fs, struct buffer *b);
+/* All threads run; all have ended, if they ever ran. */
+void fs_threads_started(struct fs *fs);
+void fs_threads_ended(struct fs *fs);
 /* Whether the export squashes this mount's users. Known after fs_connect(). */
 bool fs_squashes(const struct fs *fs);
 /* Makes the thread's event queue and its end of the session. */

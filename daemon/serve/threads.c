@@ -140,7 +140,7 @@ static int attach_thread(struct io_threads *group, unsigned index, struct fs *fs
 	int err;
 
 	thread->fs = fs;
-	err = buffer_register(fs_transport(fs), priv->arena, priv->arena_bytes, &mem);
+	err = fs_register_memory(fs, priv->arena, priv->arena_bytes, &mem);
 	if (err)
 		return err;
 	group->mems[index] = mem;
@@ -149,7 +149,7 @@ static int attach_thread(struct io_threads *group, unsigned index, struct fs *fs
 		priv->buffers[i].mem = mem;
 	err = fs_thread_init(fs, thread);
 	if (err) {
-		buffer_deregister(mem);
+		fs_deregister_memory(fs, mem);
 		group->mems[index] = NULL;
 	}
 	return err;
@@ -178,7 +178,7 @@ void io_threads_detach(struct io_threads *group)
 		if (!group->mems[i])
 			continue;
 		fs_thread_fini(&group->threads[i]);
-		buffer_deregister(group->mems[i]);
+		fs_deregister_memory(group->threads[i].fs, group->mems[i]);
 		group->mems[i] = NULL;
 	}
 }
@@ -252,6 +252,8 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 		err = start_thread(&group->threads[i]);
 	if (err)
 		snprintf(why, whylen, "cannot start the I/O threads: %s", errno_text(err));
+	else
+		fs_threads_started(group->threads[0].fs);
 	return err;
 }
 
@@ -296,6 +298,7 @@ void io_threads_join(struct io_threads *group)
 			pthread_join(priv->pthread, NULL);
 		priv->started = false;
 	}
+	fs_threads_ended(group->threads[0].fs);
 	/* The last descriptor ends the connection, if the mount did not. */
 	for (unsigned i = 0; i < group->n; i++)
 		if (group->threads[i].priv->fuse_fd >= 0)

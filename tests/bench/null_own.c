@@ -235,9 +235,22 @@ static const struct fuse_ops ops = {
 
 /* ---- what else the threads want -------------------------------------------------------------- */
 
-struct transport *fs_transport(struct fs *fs)
+int fs_register_memory(struct fs *fs, void *addr, size_t len, struct buffer **out)
 {
-	return fs->transport;
+	return buffer_register(fs->transport, addr, len, out);
+}
+
+void fs_deregister_memory(struct fs *fs, struct buffer *b)
+{
+	buffer_deregister(b);
+}
+
+void fs_threads_started(struct fs *fs)
+{
+}
+
+void fs_threads_ended(struct fs *fs)
+{
 }
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)

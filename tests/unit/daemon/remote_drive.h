@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "daemon/remote/paths.h"
 #include "daemon/remote/remote.h"
 
 enum { DRIVE_THREADS = 2, DRIVE_MEMORY = 4 << 20, DRIVE_LIMIT_MS = 30000 };
@@ -86,9 +87,7 @@ static inline int drive_open(struct drive *d, const struct session_options *opti
 	d->memory = mmap(
 		NULL, DRIVE_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(d->memory, MAP_FAILED);
-	assert_int_equal(
-		buffer_register(session_transport(d->session), d->memory, DRIVE_MEMORY, &d->buffer),
-		0);
+	assert_int_equal(paths_register(d->session, d->memory, DRIVE_MEMORY, &d->buffer), 0);
 	for (unsigned i = 0; i < d->nthreads; i++) {
 		d->threads[i].index = i;
 		assert_int_equal(remote_init(&d->threads[i], d->session), 0);
@@ -105,7 +104,7 @@ static inline void drive_close(struct drive *d)
 {
 	for (unsigned i = 0; i < d->nthreads; i++)
 		remote_fini(&d->threads[i]);
-	buffer_deregister(d->buffer);
+	paths_deregister(d->session, d->buffer);
 	if (d->memory)
 		munmap(d->memory, DRIVE_MEMORY);
 	session_delete(d->session);

@@ -1,0 +1,191 @@
+/* A session that changes its transport while it runs, against the real server. This machine may
+ * have no RDMA device, so the second path is another tcp transport: the session does not look at
+ * what a path is when it moves. tests/e2e/transport.bats has the real thing. */
+#include "tests/unit/daemon/remote_server.h"
+
+#include "common/base/log.h"
+#include "common/transport/kinds.h"
+#include "daemon/remote/remote_private.h"
+#include "daemon/remote/remote_view.h"
+
+static int begin_auto(struct drive *d, const struct session_options *options)
+{
+	int err = drive_open(d, options);
+
+	return err ? err : drive_connect(d);
+}
+
+static struct session_options auto_options(void)
+{
+	struct session_options options = options_for("/mnt/a");
+
+	options.auto_transport = true;
+	return options;
+}
+
+static void say_begun(struct drive *d, const struct session_options *options)
+{
+	if (begin_auto(d, options) != 0)
+		fail_msg("%s", d->why);
+}
+
+/* Opens the place of verbs, as the scout does. */
+static void open_second(struct session *s)
+{
+	struct session_path *second = &s->paths[TRANSPORT_VERBS];
+	const struct session_path *first = &s->paths[TRANSPORT_TCP];
+	char why[128];
+
+	assert_null(second->transport);
+	*second = *first;
+	second->nusers = 0;
+	second->transport = NULL;
+	assert_int_equal(transport_open(&first->address, &s->config, 1000, &second->transport), 0);
+	assert_int_equal(paths_register_verbs(s, why, sizeof(why)), 0);
+}
+
+static unsigned users(struct session *s, enum transport_kind kind)
+{
+	return s->paths[kind].nusers;
+}
+
+static bool all_on(struct drive *d, enum transport_kind kind)
+{
+	for (unsigned i = 0; i < d->nthreads; i++)
+		if (atomic_load(&d->session->threads[i].ready) != &d->session->paths[kind])
+			return false;
+	return true;
+}
+
+static uint64_t losses(struct drive *d)
+{
+	struct session_view view;
+
+	session_look(d->session, &view);
+	return view.nlosses;
+}
+
+/* Calls of all kinds are anywhere on their way when the path changes. */
+static void move__amid_calls__everything_is_done_once(void **state)
+{
+	struct session_options options;
+	struct drive d;
+
+	server_init(state);
+	options = auto_options();
+	say_begun(&d, &options);
+	assert_true(d.session->moves);
+	grant_pages(&d);
+	for (uint32_t round = 0; round < 6; round++) {
+		bool to_second = round % 2 == 0;
+		char prefix[16];
+
+		if (to_second)
+			open_second(d.session);
+		snprintf(prefix, sizeof(prefix), "r%u.", round);
+		fill(&d, round);
+		creates_start(&d, prefix);
+		ios_start(&d, IO_WRITE);
+		drive_until(&d, count_done(calls) >= 20);
+		assert_true(count_done(calls) < ARRAY_SIZE(calls));
+		paths_move(d.session, to_second ? TRANSPORT_VERBS : TRANSPORT_TCP, "the test");
+		drive_until(
+			&d, count_done(calls) == ARRAY_SIZE(calls) && count_done(ios.io) == NIOS);
+		drive_until(&d, all_on(&d, to_second ? TRANSPORT_VERBS : TRANSPORT_TCP));
+		creates_verify(&d);
+		ios_verify();
+		read_verify(&d, round);
+		assert_int_equal(users(d.session, TRANSPORT_VERBS), to_second ? d.nthreads : 0);
+		if (!to_second)
+			paths_close_verbs(d.session);
+		assert_int_equal(!!d.session->paths[TRANSPORT_VERBS].transport, to_second);
+	}
+	assert_int_equal(losses(&d), 0);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+/* A path that does not work is left, and nothing of what waited is lost. */
+static void move__from_a_path_that_leads_nowhere(void **state)
+{
+	struct session_options options;
+	struct sockaddr_in *in;
+	struct drive d;
+
+	server_init(state);
+	options = auto_options();
+	say_begun(&d, &options);
+	drive_until(&d, all_on(&d, TRANSPORT_TCP));
+	open_second(d.session);
+	in = (struct sockaddr_in *)&d.session->paths[TRANSPORT_VERBS].address.addr;
+	in->sin_port = htons((uint16_t)free_port());
+	paths_move(d.session, TRANSPORT_VERBS, NULL);
+	drive_until(&d, users(d.session, TRANSPORT_VERBS) == d.nthreads);
+	creates_start(&d, "file");
+	for (unsigned i = 0; i < 20; i++)
+		drive_turn(&d.threads[i % d.nthreads], 5);
+	assert_int_equal(count_done(calls), 0);
+	paths_close_verbs(d.session);
+	assert_non_null(d.session->paths[TRANSPORT_VERBS].transport);
+	paths_move(d.session, TRANSPORT_TCP, "nothing is there");
+	drive_until(&d, count_done(calls) == ARRAY_SIZE(calls));
+	creates_verify(&d);
+	assert_true(all_on(&d, TRANSPORT_TCP));
+	paths_close_verbs(d.session);
+	assert_null(d.session->paths[TRANSPORT_VERBS].transport);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+static void told(struct session *s, const char *reason)
+{
+	struct session_view view;
+
+	session_look(s, &view);
+	assert_string_equal(view.no_verbs, reason);
+}
+
+/* The reason why a session is on tcp is told from the beginning. */
+static void open__says_why_not_verbs(void **state)
+{
+	struct session_options options;
+	char why[256];
+	struct drive d;
+
+	server_init(state);
+	options = auto_options();
+	say_begun(&d, &options);
+	told(d.session, "no RDMA device serves a loopback address");
+	assert_int_equal(paths_try_verbs(d.session, why, sizeof(why)), -EOPNOTSUPP);
+	assert_string_equal(why, "no RDMA device serves a loopback address");
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+static void open__of_one_transport__does_not_move(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	drive_begin(&d);
+	assert_false(d.session->moves);
+	told(d.session, "");
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+int main(void)
+{
+	static enum transport_kind shm = TRANSPORT_SHM, tcp = TRANSPORT_TCP;
+#define over(kind, test) cmocka_unit_test_prestate_setup_teardown(test, NULL, server_fini, &(kind))
+	const struct CMUnitTest tests[] = {
+		over(tcp, move__amid_calls__everything_is_done_once),
+		over(tcp, move__from_a_path_that_leads_nowhere),
+		over(tcp, open__says_why_not_verbs),
+		over(tcp, open__of_one_transport__does_not_move),
+		over(shm, open__of_one_transport__does_not_move),
+	};
+
+	log_init("test_daemon_paths", LOG_LEVEL_INFO);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
