@@ -25,6 +25,7 @@
 #include "daemon/remote/paths.h"
 #include "daemon/remote/prove_key.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/remote/scout.h"
 
 enum {
 	BACKOFF_MIN_MS = 50,
@@ -336,8 +337,10 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		lingering_explain(why, lingering);
 	}
 	session_connect_failed(s, rep->status, "%s: %s%s", s->server, why, lingering);
-	if (rep->status == -EPROTONOSUPPORT && !s->connecting)
+	if (rep->status == -EPROTONOSUPPORT && !s->connecting) {
 		paths_refused(r, why);
+		scout_look_now(s);
+	}
 	if (s->id && rep->status == -EROFS)
 		session_may_not_write(s, r->keys, why);
 	else if (s->id && s->sharing && rep->status == -EIDRM)

@@ -11,7 +11,6 @@
 #include "common/transport/kinds.h"
 #include "daemon/remote/pick_transport.h"
 #include "daemon/remote/remote_private.h"
-#include "daemon/remote/scout.h"
 #include "daemon/request/io_thread_watch.h"
 
 enum {
@@ -252,7 +251,6 @@ void paths_refused(struct remote *r, const char *why)
 	pthread_mutex_lock(&s->lock);
 	s->verbs_refused = true;
 	pthread_mutex_unlock(&s->lock);
-	scout_look_now(s);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */

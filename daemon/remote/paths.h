@@ -30,7 +30,7 @@ void paths_close(struct session *s);
 int paths_register(struct session *s, void *addr, size_t len, struct buffer **out);
 void paths_deregister(struct session *s, struct buffer *b);
 
-/* What a transfer may hold, so that it can go over either path. */
+/* Lowers limits to those of works that can go over either path. */
 void paths_limit(const struct session *s, struct io_limits *limits);
 
 /* Without a channel: gives the thread an event queue of the path in use, unless it has one. */

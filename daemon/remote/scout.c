@@ -155,7 +155,7 @@ static void leave_verbs(struct session *s, const char *why)
 	s->scout.bad_ms = 0;
 }
 
-/* The same again would take a mount to and fro. */
+/* At once again the same would follow. */
 static void leave_stuck_verbs(struct session *s)
 {
 	struct scout *scout = &s->scout;

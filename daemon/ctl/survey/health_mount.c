@@ -187,11 +187,13 @@ static void judge_transport(const struct subject *s, const char *verbs_device, s
 		"%s: it is on tcp, and the RDMA device %s leads to its "
 		"server",
 		s->place, verbs_device);
-	report_cause(
-		r, "when it was mounted verbs did not work, or the server did not listen on it");
+	if (*ctl_json_text(s->answer, "no_verbs"))
+		report_cause(r, "%s", ctl_json_text(s->answer, "no_verbs"));
+	else
+		report_cause(r, "it has not looked yet since the device is there");
 	report_remedy(r,
-		"rmemfsctl doctor %s says which; then umount, and mount again. If tcp is "
-		"meant, mount with transport=tcp",
+		"rmemfsctl doctor %s says more; the mount comes to verbs within a minute after "
+		"the repair. If tcp is meant, mount with transport=tcp",
 		s->source);
 }
 

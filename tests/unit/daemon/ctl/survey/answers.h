@@ -47,7 +47,7 @@ static const char mount_answer[] =
 	"{\"mountpoint\":\"/mnt/rmem\",\"source\":\"10.0.0.1:/data\",\"connection\":42,"
 	"\"uid\":0,\"allowed\":true,\"answer\":{\"version\":\"0.1.0\",\"pid\":23892,"
 	"\"connection\":42,\"mountpoint\":\"/mnt/rmem\",\"source\":\"10.0.0.1:/data\","
-	"\"server\":\"tcp 10.0.0.1:7470\",\"transport\":\"tcp\",\"protection\":\"all\","
+	"\"server\":\"tcp 10.0.0.1:7470\",\"transport\":\"tcp\",\"no_verbs\":\"\",\"protection\":\"all\","
 	"\"mounted\":1795738870,\"mounted_ms\":107,\"options\":{\"share\":true,"
 	"\"cache\":\"none\",\"ack\":\"local\",\"io_threads\":2,\"soft_ms\":0,"
 	"\"verbs\":false},\"state\":\"connected\",\"state_ms\":0,\"session\":{\"id\":1,"

@@ -117,7 +117,11 @@ static void transport__verbs_would_lead_there(void **state)
 {
 	health_mount_judge(mount, "mlx5_0", judge_anew());
 	assert_judged(VERDICT_WARNING, "on tcp, and the RDMA device mlx5_0 leads to its server",
-		"rmemfsctl doctor 10.0.0.1:/data says which");
+		"rmemfsctl doctor 10.0.0.1:/data says more");
+	assert_has(judged.findings[0].cause, "it has not looked yet");
+	answer_set(answer, "no_verbs", json_string("the server does not listen on verbs"));
+	health_mount_judge(mount, "mlx5_0", judge_anew());
+	assert_has(judged.findings[0].cause, "the server does not listen on verbs");
 	answer_set(answer, "transport", json_string("verbs"));
 	health_mount_judge(mount, "mlx5_0", judge_anew());
 	assert_int_equal(judged.n, 0);
