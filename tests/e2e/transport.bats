@@ -13,6 +13,8 @@ setup() {
 
 teardown() {
 	teardown_rmem
+	# The device has gone for good when the last process that had it has.
+	[ -z "${deleter:-}" ] || exit_status "$deleter" 60
 	[ -z "${netdev:-}" ] || rdma link show "$device/1" >/dev/null 2>&1 || make_device
 }
 
@@ -137,6 +139,7 @@ check_files() {
 	begin_writing
 	# It returns when no process has the device.
 	rdma link delete "$device" 3>&- &
+	deleter=$!
 	until_true 60 is_on tcp
 	writes_on
 	[ "$(changes)" -eq 1 ]
