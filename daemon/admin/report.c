@@ -225,8 +225,7 @@ static void describe_mount(
 	json_object_set_new(to, "source", json_text(facts->source));
 	json_object_set_new(to, "server", json_text(session_server(fs->session)));
 	json_object_set_new(to, "transport",
-		json_string(
-			transport_kind_name(transport_kind_of(session_transport(fs->session)))));
+		json_string(transport_kind_name(session_address(fs->session)->kind)));
 	json_object_set_new(to, "no_verbs", json_text(session->no_verbs));
 	json_object_set_new(to, "protection", json_text(session_protection(fs->session)));
 	json_object_set_new(to, "wire_version", json_integer(wire_version()));

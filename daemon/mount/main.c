@@ -201,8 +201,7 @@ static void warn_of_rights(struct daemon *d, const struct options *options)
 {
 	bool rights = options->suid == PERMISSION_GIVEN || options->dev == PERMISSION_GIVEN;
 
-	if (rights && !options->config.key &&
-		transport_kind_of(fs_transport(d->fs)) != TRANSPORT_SHM)
+	if (rights && !options->config.key && fs_transport_kind(d->fs) != TRANSPORT_SHM)
 		log_warning("set-user-id programs and device files work that come from a server "
 			    "which proves no key: mount with key=FILE, or without suid and dev");
 }

@@ -132,11 +132,6 @@ void session_leave_place(struct session *s)
 	client_id_release(&s->owner);
 }
 
-struct transport *session_transport(struct session *s)
-{
-	return atomic_load(&s->path)->transport;
-}
-
 const struct transport_address *session_address(const struct session *s)
 {
 	return &atomic_load(&s->path)->address;

@@ -43,7 +43,6 @@ void session_delete(struct session *s);
 void session_leave_place(struct session *s);
 
 /* Where channels are now; it may change between tcp and verbs (paths.h). */
-struct transport *session_transport(struct session *s);
 const struct transport_address *session_address(const struct session *s);
 /* "tcp 127.0.0.1:7470": for logs. */
 const char *session_server(const struct session *s);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/remote/paths.h"
 #include "daemon/remote/remote_private.h"
 
 /* ---- telling --------------------------------------------------------------------------------- */
@@ -78,6 +79,7 @@ static void adopt_facts(struct session *s, const struct session_state *state)
 	s->info = (struct session_info){
 		.npages = state->npages, .lease_ms = state->lease_ms, .root = state->root};
 	s->limits = state->limits;
+	paths_limit(s, &s->limits);
 	s->earlier = state->counters;
 	atomic_store(&s->read_only, state->read_only);
 	memcpy(s->store_id, state->store_id, sizeof(s->store_id));

@@ -200,9 +200,9 @@ enum session_health fs_health(const struct fs *fs, int64_t *since_ms)
 	return session_health(fs->session, since_ms);
 }
 
-struct transport *fs_transport(struct fs *fs)
+enum transport_kind fs_transport_kind(const struct fs *fs)
 {
-	return session_transport(fs->session);
+	return session_address(fs->session)->kind;
 }
 
 int fs_register_memory(struct fs *fs, void *addr, size_t len, struct buffer **out)

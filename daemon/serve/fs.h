@@ -31,7 +31,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 const char *fs_server(const struct fs *fs);
 /* Of the bytes on the way there: see session.h. */
 const char *fs_protection_note(const struct fs *fs);
-struct transport *fs_transport(struct fs *fs);
+enum transport_kind fs_transport_kind(const struct fs *fs);
 /* A thread's buffers: paths_register(). */
 int fs_register_memory(struct fs *fs, void *addr, size_t len, struct buffer **out);
 void fs_deregister_memory(struct fs *fs, struct buffer *b);
