@@ -147,21 +147,3 @@ check_files() {
 	exit_status "$writer" 60
 	check_files
 }
-
-# bats test_tags=only:verbs
-@test "a mount on verbs takes tcp when the export comes to demand that all is protected" {
-	with_verbs
-	server_conf=$dir/server.conf
-	echo "exports = ( { name = \"default\"; size = \"$export_size\"; } );" >"$server_conf"
-	start_server "${both[@]}"
-	mount_rmem
-	is_on verbs
-	begin_writing
-	sed -i 's/size =/protection = "all"; size =/' "$server_conf"
-	keyed_conf
-	rmemfsctl reload "$socket"
-	until_true 60 is_on tcp
-	writes_on
-	[[ $(mount_says .no_verbs) == *'protection = "all"'* ]]
-	end_writing
-}
