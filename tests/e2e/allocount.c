@@ -90,7 +90,8 @@ void *memcpy(void *to, const void *from, size_t len)
 int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)
 {
 	add(WAITS, 1);
-	return (int)syscall(SYS_epoll_wait, fd, events, max, timeout_ms);
+	/* arm64 has no epoll_wait(2). */
+	return (int)syscall(SYS_epoll_pwait, fd, events, max, timeout_ms, NULL, 0);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
