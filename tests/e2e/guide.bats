@@ -173,7 +173,9 @@ program_follows() {
 	managed systemctl start rmemfs@data
 	until_true 10 app_is active
 	managed systemctl stop rmemfs@data rmemfs-server
-	run ! managed systemctl start app
+	managed systemctl start app
+	app_is inactive
+	run ! managed systemctl start rmemfs@data
 	app_is inactive
 	managed systemd-run -q --service-type oneshot -p RequiresMountsFor=/mnt/rmem true
 	managed systemctl start rmemfs-server
