@@ -25,11 +25,13 @@ usage() {
 		  all      all of these (the default); here a skipped test is a failure, but for what
 		           the guest's kernel can't do
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
+		  systemd  two machines with the systemd, the kernel and our packages of Debian 12, then of 13:
+		           boot, reboot, crash, upgrade, loss of power
 		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13; the packages
 		           are installed, used, upgraded, removed and purged on clean machines; the
 		           images of containers are made and run
-		  nightly  all, and what takes longer: vm2, platforms, e2e over shm and under the
-		           sanitizers, and over verbs what has to do with transports, fuzzers, the server under valgrind; nightly:STAGE is a part of it
+		  nightly  all, and what takes longer: vm2, systemd, platforms, e2e over shm and under
+		           the sanitizers, and over verbs what has to do with transports, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
 }
 
@@ -51,6 +53,7 @@ stage_packages() {
 		echo lintian dpkg-dev file rpm binutils diffutils prometheus zsh
 		echo bpftrace python3-kubernetes python3-yaml ;;
 	fuzz) echo clang libclang-rt-dev ;;
+	systemd) echo bats cpio dpkg-dev iproute2 ibverbs-providers jq kmod mmdebstrap debian-archive-keyring qemu-system-x86 ;;
 	platforms) echo mmdebstrap debian-archive-keyring podman crun python3-kubernetes python3-yaml iproute2 ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;
 	esac
@@ -424,6 +427,21 @@ stage_fuzz() {
 	done
 }
 
+# The two machines' packages are made in a root of their release, as their administrator would get them.
+stage_systemd() {
+	local release folder
+	for release in bookworm trixie; do
+		folder=$work/$release
+		if "$root/tests/platforms/make_packages.sh" "$release" "$folder" >"$work/$release.log" 2>&1; then
+			run_tap "systemd:$release" none "${in_guest[@]}" "$root/tests/vm/systemd.sh" "$release" "$folder/packages"
+		else
+			tail -n 40 "$work/$release.log"
+			result "systemd:$release" none 0 1 0
+		fi
+		rm -rf "$folder"
+	done
+}
+
 stage_platforms() {
 	local release
 	for release in bookworm trixie; do
@@ -518,10 +536,10 @@ lint_behind() {
 stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
-	unit | e2e | vm | vm2 | lint | asan | tsan | valgrind | fuzz | platforms) stages+=("$stage") ;;
+	unit | e2e | vm | vm2 | systemd | lint | asan | tsan | valgrind | fuzz | platforms) stages+=("$stage") ;;
 	all) stages+=(unit e2e asan tsan vm lint) strict=yes ;;
 	nightly)
-		stages+=(unit e2e asan tsan vm vm2 fuzz valgrind platforms lint)
+		stages+=(unit e2e asan tsan vm vm2 systemd fuzz valgrind platforms lint)
 		strict=yes
 		take_all
 		;;

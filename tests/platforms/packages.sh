@@ -28,19 +28,6 @@ complain() {
 	return 1
 }
 
-# The same packages as a later version, for an upgrade.
-make_next() {
-	local deb tree
-	mkdir "$work/packages/next"
-	for deb in "$work"/packages/now/*.deb; do
-		tree=$work/tree
-		dpkg-deb -R "$deb" "$tree" || return
-		sed -i -E "/^(Version|Depends):/ s/$version/$next/g" "$tree/DEBIAN/control"
-		dpkg-deb -b --root-owner-group "$tree" "$work/packages/next" || return
-		rm -r "$tree"
-	done
-}
-
 # in_file PATH: writes standard input there, on the machine.
 in_file() {
 	# shellcheck disable=SC2016 # the inner shell's
@@ -197,7 +184,8 @@ mkdir -p "$work/packages/now"
 cp "$packages"/*.deb "$work/packages/now"
 version=$(dpkg-deb -f "$(echo "$work"/packages/now/rmemfs-server_*.deb)" Version)
 next=$version.1
-check "$release: the packages as a later version" make_next
+mkdir "$work/packages/next"
+check "$release: the packages as a later version" "$here/next_version.sh" "$work/packages/now" "$work/packages/next"
 booted=0
 machine_start "$root" "$work" >"$work/boot.log" 2>&1 || booted=1
 check "$release: a machine boots" boots

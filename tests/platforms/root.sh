@@ -1,8 +1,8 @@
 #!/bin/bash
-# root.sh RELEASE [build|machine|container] - makes a clean root of a Debian release (bookworm, trixie); prints its
+# root.sh RELEASE [build|machine|guest|container] - makes a clean root of a Debian release (bookworm, trixie); prints its
 # folder. Needs root. It has the packages that the build, the fuzzers and the unit tests need (build, the default),
-# or systemd (machine), or the least that can install packages, as images of containers begin (container), and
-# nothing else.
+# or systemd (machine), also with a kernel (guest), or the least that can install packages, as images of containers
+# begin (container), and nothing else.
 #
 # Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when
 # the list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it,
@@ -39,8 +39,12 @@ compgen -G "/usr/share/keyrings/debian-archive-$release-stable.*" >/dev/null ||
 case $kind in
 build) packages=$({ "$here/../run.sh" --packages unit fuzz && printf '%s\n' dpkg-dev file; } | paste -sd ,) ;;
 machine) packages=systemd,systemd-sysv,dbus,jq ;;
+guest)
+	packages=systemd,systemd-sysv,dbus,udev,jq,kmod,iproute2,procps,linux-image-amd64,initramfs-tools
+	packages+=,rdma-core,ibverbs-providers
+	;;
 container) packages=apt ;;
-*) die "$kind: must be build, machine or container" ;;
+*) die "$kind: must be build, machine, guest or container" ;;
 esac
 key="$mirror $packages"
 name=$release

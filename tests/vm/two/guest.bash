@@ -128,8 +128,7 @@ mount_here() {
 	mount_as daemon "$mnt" "$socket:/default" "transport=shm,connect_timeout=60${1:+,$1}"
 }
 
-# A process that waits for asynchronous I/O (libaio) can't be killed: the kernel interrupts no such
-# request. A forced umount ends the requests, but reports a busy mount while processes still wait.
+# A forced umount ends the requests, but reports a busy mount while processes still end.
 unmount_by_force() {
 	umount -f "$mnt" || until_true 10 umount "$mnt"
 	ends daemon 2

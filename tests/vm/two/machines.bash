@@ -9,7 +9,7 @@
 # together, so either may die and come back, and renaming a path cuts the wire.
 
 : "${VM_WORK:?tests/vm/two.sh sets it}"
-two_here=$BATS_TEST_DIRNAME
+two_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/vm/vm.bash
 . "$two_here/../vm.bash"
 # shellcheck source=tests/wait.bash
@@ -33,18 +33,24 @@ other() {
 	[ "$1" = server ] && echo client || echo server
 }
 
-# power_on GUEST: returns at once; the first command waits until the guest is up.
-power_on() {
-	local folder=$VM_WORK/$1 address=${1}_address mac=52:54:00:09:00:01
-	[ "$1" = server ] || mac=52:54:00:09:00:02
-	mkdir -p "$folder/job" "$VM_WORK/wire"
-	rm -f "$folder"/{commands,pid} "$folder/job/ready"
-	mkfifo "$folder/commands"
+# boot GUEST FOLDER QEMU-ARGUMENT...: begins it, as $vm, with the host's root.
+boot() {
+	local folder=$2 address=${1}_address
 	{
 		printf 'export RMEMFS_BIN=%q\n' "$RMEMFS_BIN"
 		printf '. %q\n' "$two_here/agent"
 	} >"$folder/job/command"
-	vm_boot $guest_seconds "$folder" "rmemfs.name=$1 rmemfs.address=${!address}" \
+	vm_boot $guest_seconds "$folder" "rmemfs.name=$1 rmemfs.address=${!address}" "${@:3}"
+}
+
+# power_on GUEST: returns at once; the first command waits until the guest is up.
+power_on() {
+	local folder=$VM_WORK/$1 mac=52:54:00:09:00:01
+	[ "$1" = server ] || mac=52:54:00:09:00:02
+	mkdir -p "$folder/job" "$VM_WORK/wire"
+	rm -f "$folder"/{commands,pid} "$folder/job/ready"
+	mkfifo "$folder/commands"
+	boot "$1" "$folder" \
 		-chardev "pipe,id=commands,path=$folder/commands" \
 		-device virtserialport,chardev=commands,name=rmemfs.commands \
 		-netdev "dgram,id=wire,local.type=unix,local.path=$VM_WORK/wire/$1,remote.type=unix,remote.path=$VM_WORK/wire/$(other "$1")" \
@@ -81,6 +87,11 @@ await_guest() {
 	fail "$1 does not come up; its console ended: $(tail -n 20 "$VM_WORK/$1/console")"
 }
 
+# What a guest's shell reads first.
+guest_functions() {
+	printf '. %q\n' "$two_here/guest.bash"
+}
+
 # begin GUEST COMMAND...: runs the command in the background, as $begun.
 begin() {
 	local guest=$1 job=$VM_WORK/$1/job file
@@ -88,8 +99,8 @@ begin() {
 	await_guest "$guest"
 	file=$(mktemp "$job/XXXXXX.sh")
 	{
-		declare -px | grep -E '^declare -x RMEMFS_TEST_[A-Z0-9_]*='
-		printf '. %q\n' "$two_here/guest.bash"
+		declare -px | grep -E '^declare -x RMEMFS_TEST_[A-Z0-9_]*=' || true
+		guest_functions
 		printf '%q ' "$@"
 		echo
 	} >"$file"
