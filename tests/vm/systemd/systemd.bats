@@ -2,6 +2,7 @@
 # systemd.bats - a server and a client as their administrators have them: Debian's systemd and kernel, our packages.
 # The tests follow each other: each finds the machines as the one before has left them.
 
+bats_require_minimum_version 1.5.0
 load machines
 
 # Reading the units anew takes systemd long in an emulator.
@@ -92,7 +93,7 @@ teardown() {
 
 @test "the client was first: the mount comes when the server does" {
 	on client booted_well
-	! on client is_mounted /srv/data
+	run ! on client is_mounted /srv/data
 	power_on server
 	on server booted_well
 	on client mounts_within 180 /srv/data

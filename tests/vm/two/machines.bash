@@ -87,7 +87,7 @@ await_guest() {
 	fail "$1 does not come up; its console ended: $(tail -n 20 "$VM_WORK/$1/console")"
 }
 
-# What a guest's shell reads first.
+# A guest's shell reads this first.
 guest_functions() {
 	printf '. %q\n' "$two_here/guest.bash"
 }
