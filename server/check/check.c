@@ -244,6 +244,8 @@ int meta_check(struct meta *m, const struct check_report *report, uint64_t *npro
 	for (unsigned i = 0; !err && i < m->nvolumes; i++) {
 		struct check c = {.m = m, .v = m->volumes[i], .report = report};
 
+		if (!c.v->id)
+			continue;
 		err = check_volume(&c);
 		all.nproblems += c.nproblems;
 	}

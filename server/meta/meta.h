@@ -87,10 +87,15 @@ struct meta_look {
  * there is no store yet; else errors as meta_open()'s of the store itself, with why. */
 int meta_look(const struct meta_config *config, struct meta_look *looks,
 	uint8_t store_id[META_STORE_ID_BYTES], char *why, size_t whylen);
+/* Whether a store that nobody has open has an export of that name. It changes nothing. Errors as
+ * meta_open()'s of the store itself, with why; a store that is not there has none. */
+int meta_stored(const char *dir, const char *name, bool *stored, char *why, size_t whylen);
 void meta_close(struct meta *m);
 
 /* ---- another configuration, while the store is open ---- */
 
+/* Indexes that exports have had. */
+unsigned meta_nexports(const struct meta *m);
 /* Whether the store has an export of that name. */
 int meta_knows(struct meta *m, const char *name, bool *knows);
 /* Makes ready that the store has so many bytes, see store_grow_prepare(): any thread. */
@@ -99,15 +104,23 @@ int meta_grow_prepare(struct meta *m, uint64_t store_bytes, struct store_growth 
 	size_t whylen);
 void meta_grow_cancel(struct meta *m, struct store_growth *growth);
 /* Whether nothing that is open stands in the way of meta_reconfigure(), as far as can be told
- * before there is memory: its -EBUSY and -EOPNOTSUPP. config->exports: those that are open, or
- * more. */
+ * before there is memory: its -EBUSY and -EOPNOTSUPP. config->exports: as
+ * meta_reconfigure() gets them, without those that are new, or with them. */
 int meta_may_reconfigure(
 	struct meta *m, const struct meta_config *config, char *why, size_t whylen);
-/* Makes the store larger, adds exports, and sets the limits and shares of all anew; outside
- * batches. config->exports begins with those that are open, by export_index: of these only limits
- * and shares are looked at. The others are new to the store, and all or none is added. -EBUSY: a
- * snapshot reads the store. -EOPNOTSUPP: see quota_prepare(). -ENOSPC: the store has no room for
- * their records. -ENOTRECOVERABLE: the process has lost the store, and must end at once. */
+/* Makes the store larger, adds and removes exports, and sets the limits and shares of all anew;
+ * outside batches. config->exports goes by export_index:
+ *
+ *     open here, named     stays: only limits and shares are looked at
+ *     open here, no name   is removed (removal.h), and nobody may use this index any more
+ *     not open, named      is new to the store, and is added
+ *     not open, no name    stays empty
+ *
+ * All that is added and removed is one transaction. The regions of an export that was removed are
+ * not touched any more, and are the caller's. -EBUSY: a snapshot reads the store, or a session of
+ * an export that is to go has not ended. -EOPNOTSUPP: see quota_prepare(). -ENOSPC: the store has
+ * no room for the records. -ENOTRECOVERABLE: the process has lost the store, and must end at once.
+ */
 int meta_reconfigure(struct meta *m, const struct meta_config *config, struct store_growth *growth,
 	char *why, size_t whylen);
 

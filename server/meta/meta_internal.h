@@ -7,6 +7,7 @@
  *     reclaim.c          reaper, ended sessions, scrubber
  *     meta.c             batches
  *     shrink.c           exports that become smaller
+ *     removal.c          exports that were removed
  *     open.c             opens the store
  *
  * A batch changes memory here, in struct volume and in struct space. Each such value has the one
@@ -28,6 +29,8 @@ struct meta_counts {
 	uint64_t lease_number; /* the last one given out */
 	uint64_t leases_ended; /* lease records of ended sessions that went, in this run */
 	unsigned nending;      /* ended sessions of our exports that still have records */
+	unsigned removed;      /* removed exports that still have records, see removal.h */
+	int64_t removed_pages; /* the store's pages with these, as far as this run counts them */
 };
 
 struct meta {
@@ -36,8 +39,10 @@ struct meta {
 	uint8_t store_id[STORE_ID_BYTES];
 	struct dirent_hash hash;
 	bool is_new;
-	bool inspected;          /* see meta_inspect() */
-	struct volume **volumes; /* [nvolumes], by export_index; each stays where it is */
+	bool inspected; /* see meta_inspect() */
+	/* [nvolumes], by export_index; each stays where it is. One whose id is 0 is empty: its
+	 * export was removed, and the next one that is added may have its place. */
+	struct volume **volumes;
 	unsigned nvolumes;
 	struct meta_counts now, saved;
 	uint64_t reserve; /* store pages that only deletes and the like may take */
@@ -51,7 +56,8 @@ struct meta {
 	struct scrub_job todo[SCRUB_JOBS];
 	unsigned ntodo;
 	bool reclaiming; /* meta_reclaim ran in this batch */
-	struct retry scrub_retry, drain_retry;
+	struct retry scrub_retry, drain_retry, removal_retry;
+	bool removals_turn;  /* of reclaiming: removed exports and all else go by turns */
 	uint64_t full_at;    /* store_version() at which reclaiming found no room; 0: none */
 	unsigned full_tries; /* tries since it had room */
 

@@ -15,6 +15,7 @@
 #include "server/record/inode.h"
 #include "server/record/lease.h"
 #include "server/record/lock.h"
+#include "server/meta/removal.h"
 #include "server/meta/share.h"
 #include "server/meta/volumes.h"
 #include "server/space/protect.h"
@@ -274,6 +275,8 @@ static int meta_open_load(
 	if (!err)
 		err = meta_count_ended(m, &m->now.nending);
 	if (!err)
+		err = removal_count(m, &m->now.removed);
+	if (!err)
 		err = share_open(m, config);
 	CRASH_POINT("store.loaded");
 	if (!err)
@@ -350,6 +353,10 @@ static int inspect_volume(struct meta *m, struct store_key key, const struct sto
 	err = volumes_decode(m, key, val, v);
 	if (err)
 		return err;
+	if (volumes_is_removed(v)) {
+		free(m->volumes[--m->nvolumes]);
+		return 0;
+	}
 	shape = (struct meta_export){.name = v->name,
 		.npages = v->space.npages,
 		.nregions = v->space.nregions,
@@ -426,6 +433,19 @@ int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
 		meta_close(m);
 	else
 		*out = m;
+	return err;
+}
+
+int meta_stored(const char *dir, const char *name, bool *stored, char *text, size_t len)
+{
+	struct meta *m;
+	int err = open_inspected(dir, &m, text, len);
+
+	*stored = false;
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = meta_knows(m, name, stored);
+	meta_close(m);
 	return err;
 }
 

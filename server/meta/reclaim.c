@@ -1,5 +1,5 @@
 /* reclaim.c - pages on their way back to free: reaped, taken from ended sessions, scrubbed. */
-#include "server/meta/meta_internal.h"
+#include "server/meta/removal.h"
 
 #include <errno.h>
 
@@ -22,6 +22,11 @@ static bool may_scrub(const struct volume *v)
 	return space_has_dirty(&v->space) && !volume_is_lost(v) && protect_has_room(v->protect);
 }
 
+static bool removal_is_due(const struct meta *m)
+{
+	return m->now.removed && retry_is_due(&m->removal_retry);
+}
+
 static bool meta_reclaim_is_full(const struct meta *m)
 {
 	return m->full_at && m->full_at == store_version(m->store);
@@ -39,7 +44,7 @@ bool meta_has_reclaim(const struct meta *m)
 
 	if (meta_reclaim_is_full(m))
 		return false;
-	if (m->now.nending && retry_is_due(&m->drain_retry))
+	if (removal_is_due(m) || (m->now.nending && retry_is_due(&m->drain_retry)))
 		return true;
 	/* Nothing else tells again of finished jobs that there was no room for. */
 	if (scrubs && (m->ndone || scrub_has_finished(m->scrub)))
@@ -88,6 +93,8 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 		bool due = v->now.reap_files && retry_is_due(&v->reap_retry);
 		int err;
 
+		if (!v->id)
+			continue;
 		volume_charge(v);
 		err = due ? reaper_step(v, nextents, &left, &finished) : 0;
 		if (err)
@@ -149,6 +156,20 @@ static int no_room(struct meta *m, bool *more)
 	return -ENOSPC;
 }
 
+static int give_back(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
+{
+	int err = 0;
+
+	if (retry_is_due(&m->scrub_retry))
+		err = retry_note(&m->scrub_retry, take_scrubbed(m, more, freed));
+	if (!err)
+		err = reap(m, nextents, more, freed);
+	if (!err)
+		err = drain(m, more);
+	*more |= removal_is_due(m);
+	return err;
+}
+
 int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
 {
 	unsigned nextents = (unsigned)min_u64(m->reserve / STEP_SHARE, STEP_MAX);
@@ -166,12 +187,11 @@ int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
 		return err == -ENOSPC ? no_room(m, more) : err;
 	m->full_tries = 0;
 	m->reclaiming = true;
-	if (retry_is_due(&m->scrub_retry))
-		err = retry_note(&m->scrub_retry, take_scrubbed(m, more, freed));
-	if (!err)
-		err = reap(m, nextents, more, freed);
-	if (!err)
-		err = drain(m, more);
+	m->removals_turn = !m->removals_turn && removal_is_due(m);
+	if (m->removals_turn)
+		err = retry_note(&m->removal_retry, removal_step(m, nextents, more));
+	else
+		err = give_back(m, nextents, more, freed);
 	if (err)
 		return err;
 	for (unsigned i = 0, room = scrub_room(m->scrub); i < m->nvolumes; i++)

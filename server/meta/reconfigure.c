@@ -1,7 +1,8 @@
-/* reconfigure.c - another configuration for an open store: more exports, and other limits.
+/* reconfigure.c - another configuration for an open store: more exports, fewer, and other limits.
  *
- * All that can fail comes first. Then one transaction makes the new exports. After its commit the
- * limits are put in force, which can't fail. If the store grew before a failure it stays so large.
+ * All that can fail comes first. Then one transaction makes the new exports, and removes those that
+ * go. After its commit memory forgets these and the limits are put in force, which can't fail. If
+ * the store grew before a failure it stays so large.
  */
 #include "server/meta/meta_internal.h"
 
@@ -12,15 +13,24 @@
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/meta/removal.h"
 #include "server/meta/share.h"
 #include "server/meta/volumes.h"
 #include "server/record/quota.h"
 
+/* The change of one export. */
+struct place {
+	bool open; /* before it begins */
+	bool made, gone;
+	struct quotas *quotas;
+	unsigned ended; /* gone: ended sessions that were to be drained */
+};
+
 struct change {
 	struct meta *m;
 	const struct meta_config *config;
-	struct quotas **quotas; /* [nold] */
-	unsigned nold;          /* exports that are open */
+	unsigned nold;        /* places of exports, before it begins */
+	struct place *places; /* by export_index: [the larger of nold and config->nexports] */
 	char *why;
 	size_t whylen;
 };
@@ -39,6 +49,11 @@ int meta_knows(struct meta *m, const char *name, bool *knows)
 	return err == -ENOENT ? 0 : err;
 }
 
+unsigned meta_nexports(const struct meta *m)
+{
+	return m->nvolumes;
+}
+
 int meta_grow_prepare(
 	struct meta *m, uint64_t store_bytes, struct store_growth *growth, char *why, size_t whylen)
 {
@@ -52,6 +67,28 @@ void meta_grow_cancel(struct meta *m, struct store_growth *growth)
 
 /* ---- what can fail --------------------------------------------------------------------------- */
 
+static bool stays(const struct change *c, unsigned i)
+{
+	return i < c->config->nexports && c->places[i].open && c->config->exports[i].name;
+}
+
+static bool comes(const struct change *c, unsigned i)
+{
+	return !c->places[i].open && c->config->exports[i].name;
+}
+
+static int prepare(struct change *c)
+{
+	c->places = calloc(c->nold + c->config->nexports + 1, sizeof(*c->places));
+	if (!c->places)
+		return -ENOMEM;
+	for (unsigned i = 0; i < c->nold; i++) {
+		c->places[i].open = c->m->volumes[i]->id != 0;
+		c->places[i].gone = i < c->config->nexports && c->places[i].open && !stays(c, i);
+	}
+	return 0;
+}
+
 static int prepare_quotas(const struct change *c)
 {
 	int err = 0;
@@ -59,7 +96,9 @@ static int prepare_quotas(const struct change *c)
 	for (unsigned i = 0; !err && i < c->nold; i++) {
 		const struct meta_export *e = &c->config->exports[i];
 
-		err = quota_prepare(c->m->volumes[i], e->quotas, e->nquotas, &c->quotas[i]);
+		if (!stays(c, i))
+			continue;
+		err = quota_prepare(c->m->volumes[i], e->quotas, e->nquotas, &c->places[i].quotas);
 		if (err == -EOPNOTSUPP)
 			snprintf(c->why, c->whylen,
 				"export '%s': its %s quotas take a restart of the server, which "
@@ -90,25 +129,22 @@ static int grow(const struct change *c, struct store_growth *growth)
 	return 0;
 }
 
-static struct quotas **quotas_new(const struct meta *m)
+static void discard(const struct change *c)
 {
-	return calloc(m->nvolumes + 1, sizeof(struct quotas *));
-}
-
-static void discard_quotas(const struct change *c)
-{
-	for (unsigned i = 0; c->quotas && i < c->nold; i++)
-		quota_discard(c->quotas[i]);
-	free(c->quotas);
+	for (unsigned i = 0; c->places && i < c->nold; i++)
+		quota_discard(c->places[i].quotas);
+	free(c->places);
 }
 
 int meta_may_reconfigure(struct meta *m, const struct meta_config *config, char *why, size_t whylen)
 {
-	struct change c = {m, config, quotas_new(m), m->nvolumes, why, whylen};
+	struct change c = {m, config, m->nvolumes, NULL, why, whylen};
 	struct store_usage usage;
-	int err = c.quotas ? prepare_quotas(&c) : -ENOMEM;
+	int err = prepare(&c);
 
-	discard_quotas(&c);
+	if (!err)
+		err = prepare_quotas(&c);
+	discard(&c);
 	if (err == -ENOMEM)
 		snprintf(why, whylen, "out of memory");
 	store_usage(m->store, &usage);
@@ -117,33 +153,51 @@ int meta_may_reconfigure(struct meta *m, const struct meta_config *config, char 
 	return err;
 }
 
-static int make_one(const struct change *c, const struct meta_export *e)
+static int make_one(const struct change *c, unsigned i)
 {
+	const struct meta_export *e = &c->config->exports[i];
 	struct meta *m = c->m;
-	struct volume *v, found;
+	struct volume found;
 	uint16_t id;
 	int err = volumes_find(m, e->name, &found, &id);
 
 	if (err != -ENOENT)
 		return err ? err : -EEXIST;
-	err = id ? volumes_add(m) : -ENOSPC;
-	if (err)
-		return err;
-	v = m->volumes[m->nvolumes - 1];
-	return volumes_make(m, v, id, e);
+	if (!id)
+		return -ENOSPC;
+	c->places[i].made = true;
+	return volumes_make(m, m->volumes[i], id, e);
+}
+
+static int ask_room(const struct change *c)
+{
+	uint64_t adds = 0, removes = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < c->config->nexports; i++) {
+		if (comes(c, i))
+			adds += ROOM_PAGES + c->config->exports[i].nregions;
+		if (c->places[i].gone)
+			removes += ROOM_PAGES;
+	}
+	if (adds)
+		err = meta_room(c->m, adds, true);
+	return err ? err : meta_room(c->m, adds + removes, false);
 }
 
 static int make_all(const struct change *c)
 {
 	struct meta *m = c->m;
-	uint64_t room = 0;
-	int err;
+	int err = ask_room(c);
 
-	for (unsigned i = c->nold; i < c->config->nexports; i++)
-		room += ROOM_PAGES + c->config->exports[i].nregions;
-	err = meta_room(m, room, true);
-	for (unsigned i = c->nold; !err && i < c->config->nexports; i++)
-		err = make_one(c, &c->config->exports[i]);
+	while (!err && m->nvolumes < c->config->nexports)
+		err = volumes_add(m);
+	for (unsigned i = 0; !err && i < c->config->nexports; i++)
+		if (comes(c, i))
+			err = make_one(c, i);
+	for (unsigned i = 0; !err && i < c->config->nexports; i++)
+		if (c->places[i].gone)
+			err = removal_store(m, m->volumes[i], &c->places[i].ended);
 	CRASH_POINT("store.added");
 	return err;
 }
@@ -152,15 +206,14 @@ static void drop_new(const struct change *c)
 {
 	struct meta *m = c->m;
 
-	while (m->nvolumes > c->nold) {
-		struct volume *v = m->volumes[--m->nvolumes];
-
-		volumes_close(v);
-		free(v);
-	}
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		if (c->places[i].made)
+			volumes_close(m->volumes[i]);
+	while (m->nvolumes > c->nold)
+		free(m->volumes[--m->nvolumes]);
 }
 
-static int add_exports(const struct change *c)
+static int change_exports(const struct change *c)
 {
 	int err = store_begin(c->m->store);
 
@@ -181,9 +234,12 @@ static int add_exports(const struct change *c)
 static void set_limits(const struct change *c)
 {
 	for (unsigned i = 0; i < c->nold; i++) {
-		uint64_t inodes = c->config->exports[i].max_inodes;
+		uint64_t inodes;
 
-		quota_replace(c->m->volumes[i], steal_ptr(&c->quotas[i]));
+		if (!stays(c, i))
+			continue;
+		inodes = c->config->exports[i].max_inodes;
+		quota_replace(c->m->volumes[i], steal_ptr(&c->places[i].quotas));
 		c->m->volumes[i]->max_inodes = inodes ? inodes : UINT64_MAX;
 	}
 	share_set(c->m, c->config);
@@ -192,18 +248,23 @@ static void set_limits(const struct change *c)
 int meta_reconfigure(struct meta *m, const struct meta_config *config, struct store_growth *growth,
 	char *why, size_t whylen)
 {
-	struct change c = {m, config, quotas_new(m), m->nvolumes, why, whylen};
+	struct change c = {m, config, m->nvolumes, NULL, why, whylen};
 	int err;
 
 	*why = '\0';
-	err = c.quotas ? prepare_quotas(&c) : -ENOMEM;
+	err = prepare(&c);
+	if (!err)
+		err = prepare_quotas(&c);
 	if (!err)
 		err = grow(&c, growth);
 	if (!err)
-		err = add_exports(&c);
+		err = change_exports(&c);
+	for (unsigned i = 0; !err && i < c.nold; i++)
+		if (c.places[i].gone)
+			removal_forget(m, i, c.places[i].ended);
 	if (!err)
 		set_limits(&c);
-	discard_quotas(&c);
+	discard(&c);
 	if (err && !*why)
 		snprintf(why, whylen, "the store can't take it: %s", errno_text(err));
 	return err;

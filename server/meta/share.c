@@ -241,8 +241,10 @@ void share_set(struct meta *m, const struct meta_config *config)
 	store = (struct whole){usage.npages, usage.used_pages};
 	for (unsigned i = 0; i < m->nvolumes; i++)
 		store.nobodys -= min_u64(store.nobodys, share_used(m->volumes[i]));
+	store.nobodys -= min_u64(store.nobodys, (uint64_t)max_i64(m->now.removed_pages, 0));
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		set_share(m, m->volumes[i], config->exports[i].metadata_bytes, &store);
+		if (m->volumes[i]->id)
+			set_share(m, m->volumes[i], config->exports[i].metadata_bytes, &store);
 }
 
 int share_open(struct meta *m, const struct meta_config *config)

@@ -25,7 +25,8 @@
 
 /* Counts what each export has, and sets its share; within the transaction that has loaded them. */
 int share_open(struct meta *m, const struct meta_config *config);
-/* Sets the shares again, with the counts as they are; config: of the volumes that m has. */
+/* Sets the shares again, with the counts as they are; config: of the volumes that m has;
+ * empty ones are passed over. */
 void share_set(struct meta *m, const struct meta_config *config);
 /* Sets m->reserve by the store's size. */
 void share_set_reserve(struct meta *m);

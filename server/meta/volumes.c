@@ -71,19 +71,45 @@ int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t 
 		err = volumes_decode(m, key, &val, out);
 		if (err || strcmp(out->name, name) == 0)
 			return err;
-		*id = (uint16_t)(out->id + 1);
+		if (*id == out->id)
+			++*id;
 		err = store_next(m->store, STORE_META, &key, &val);
 	}
 	return err;
 }
 
-static int make_root(struct volume *v)
+/* A client that had an export must not take a new file for an old one, should another export get
+ * the name. */
+static int first_ino(struct meta *m, uint64_t *ino)
+{
+	struct store_key key;
+	struct store_val val;
+	struct volume found;
+	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+
+	*ino = 0;
+	while (!err) {
+		err = volumes_decode(m, key, &val, &found);
+		if (!err && volumes_is_removed(&found))
+			*ino = max_u64(*ino, found.now.next_ino);
+		if (!err)
+			err = store_next(m->store, STORE_META, &key, &val);
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+static int make_root(struct meta *m, struct volume *v)
 {
 	struct stored_inode root;
+	uint64_t first;
+	int err = first_ino(m, &first);
 
+	if (err)
+		return err;
 	v->now.next_ino = ROOT_INO;
 	inode_init(v, &root, S_IFDIR | 0755, 0, 0, realtime_ns());
 	root.parent = ROOT_INO;
+	v->now.next_ino = max_u64(v->now.next_ino, first);
 	return inode_add(v, &root);
 }
 
@@ -123,7 +149,7 @@ int volumes_make(struct meta *m, struct volume *v, uint16_t id, const struct met
 	if (!err)
 		err = quota_open(v, e->quotas, e->nquotas);
 	if (!err)
-		err = make_root(v);
+		err = make_root(m, v);
 	return err ? err : meta_save_volume(m, v);
 }
 

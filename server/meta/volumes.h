@@ -1,8 +1,8 @@
 /* volumes.h - the exports of an open store: their records in it, and what memory has of each.
  *
  * OWNERSHIP  struct meta owns its volumes. Each stays where it is in memory until the store closes.
- * THREADS    The metadata thread.
- * ERRORS     0 or -errno, of the store or of memory.
+ * One that is closed before is empty, and its place may be used again. THREADS    The metadata
+ * thread. ERRORS     0 or -errno, of the store or of memory.
  */
 #ifndef RMEMFS_SERVER_META_VOLUMES_H
 #define RMEMFS_SERVER_META_VOLUMES_H
@@ -14,13 +14,20 @@ int volumes_add(struct meta *m);
 /* Frees all that it has, and empties it. */
 void volumes_close(struct volume *v);
 
+/* Whether a record is of a removed export, see removal.h: it has a name that no export can have. */
+static inline bool volumes_is_removed(const struct volume *v)
+{
+	return v->name[0] == '.';
+}
+
 /* Within a transaction: */
 /* Fills *v with what the record of an export says. */
 int volumes_decode(
 	struct meta *m, struct store_key key, const struct store_val *val, struct volume *v);
-/* The export's stored record. -ENOENT: none, and *id is one that no other export has. */
+/* The export's stored record. -ENOENT: none, and *id is one that no other export has, a removed
+ * one neither; 0: all are in use. */
 int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id);
-/* A new export, with its root. */
+/* A new export, with its root. No other inode has a number that a removed export's may have. */
 int volumes_make(struct meta *m, struct volume *v, uint16_t id, const struct meta_export *e);
 /* v has its stored shape; regions from first on are new to the store. */
 int volumes_load(struct meta *m, struct volume *v, const struct meta_export *e, uint32_t first);

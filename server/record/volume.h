@@ -49,7 +49,7 @@ struct volume_share {
 struct volume {
 	struct store *store;
 	char name[EXPORT_NAME_MAX + 1];
-	uint16_t id; /* in the store; from 1 on, never used twice */
+	uint16_t id; /* in the store; from 1 on, no other export's records have it. 0: no export */
 	uint32_t generation;
 	void **bases;            /* [space.nregions] */
 	const atomic_bool *lost; /* see volume_is_lost(); NULL: never */

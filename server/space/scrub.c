@@ -14,8 +14,9 @@ struct scrub {
 	pthread_t thread;
 	int fd;
 	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t wake;
+	pthread_cond_t wake, done;
 	bool stop;
+	bool working; /* the thread has taken the job that is to be finished next */
 	struct scrub_job ring[SCRUB_JOBS];
 	unsigned taken, finished, posted;
 };
@@ -29,6 +30,7 @@ static bool next_job(struct scrub *s, struct scrub_job *job)
 		pthread_cond_wait(&s->wake, &s->lock);
 	*job = s->ring[s->finished % SCRUB_JOBS];
 	stop = s->stop;
+	s->working = true;
 	pthread_mutex_unlock(&s->lock);
 	return !stop;
 }
@@ -46,6 +48,8 @@ static void finish_job(struct scrub *s, bool refused)
 {
 	pthread_mutex_lock(&s->lock);
 	s->ring[s->finished++ % SCRUB_JOBS].refused = refused;
+	s->working = false;
+	pthread_cond_broadcast(&s->done);
 	scrub_kick(s); /* not after another thread can take the job */
 	pthread_mutex_unlock(&s->lock);
 }
@@ -56,7 +60,7 @@ static void *scrub_main(void *arg)
 	struct scrub_job job;
 
 	while (next_job(s, &job)) {
-		bool refused = protect_give_up(job.protect, job.run) != 0;
+		bool refused = job.forgotten || protect_give_up(job.protect, job.run) != 0;
 
 		if (!refused)
 			zero(&job);
@@ -79,6 +83,7 @@ int scrub_new(struct scrub **out)
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
+	pthread_cond_init(&s->done, NULL);
 	err = -pthread_create(&s->thread, NULL, scrub_main, s);
 	if (err)
 		goto err_fd;
@@ -86,6 +91,7 @@ int scrub_new(struct scrub **out)
 	return 0;
 
 err_fd:
+	pthread_cond_destroy(&s->done);
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	close(s->fd);
@@ -103,6 +109,7 @@ void scrub_delete(struct scrub *s)
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
+	pthread_cond_destroy(&s->done);
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	close(s->fd);
@@ -160,9 +167,28 @@ bool scrub_take(struct scrub *s, struct scrub_job *job)
 	bool any;
 
 	pthread_mutex_lock(&s->lock);
-	any = s->taken != s->finished;
-	if (any)
-		*job = s->ring[s->taken++ % SCRUB_JOBS];
+	do {
+		any = s->taken != s->finished;
+		if (any)
+			*job = s->ring[s->taken++ % SCRUB_JOBS];
+	} while (any && job->forgotten);
 	pthread_mutex_unlock(&s->lock);
 	return any;
+}
+
+void scrub_forget(struct scrub *s, unsigned export_index)
+{
+	unsigned current;
+
+	pthread_mutex_lock(&s->lock);
+	for (unsigned i = s->taken; i != s->posted; i++) {
+		struct scrub_job *job = &s->ring[i % SCRUB_JOBS];
+
+		job->forgotten |= job->export_index == export_index;
+	}
+	current = s->finished;
+	while (s->working && s->finished == current &&
+		s->ring[current % SCRUB_JOBS].export_index == export_index)
+		pthread_cond_wait(&s->done, &s->lock);
+	pthread_mutex_unlock(&s->lock);
 }

@@ -22,7 +22,8 @@ enum {
 
 struct scrub_job {
 	struct protect *protect; /* the pages are given up before they are zeroed */
-	bool refused; /* once finished: they could not be given up now, and nothing is zeroed */
+	bool refused;   /* once finished: they could not be given up now, and nothing is zeroed */
+	bool forgotten; /* by scrub_forget() */
 	unsigned export_index;
 	struct page_run run;
 	void *addr;
@@ -42,5 +43,9 @@ void scrub_post(struct scrub *s, const struct scrub_job *job); /* there must be 
 bool scrub_has_finished(struct scrub *s);
 /* Takes the oldest finished job; false: none. */
 bool scrub_take(struct scrub *s, struct scrub_job *job);
+
+/* Drops all jobs of an export: scrub_take() never gives them. Waits for the current job, if it is
+ * of that export: then the thread touches neither its memory nor its protect any more. */
+void scrub_forget(struct scrub *s, unsigned export_index);
 
 #endif
