@@ -17,6 +17,8 @@
  *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
  *     restore.filled  restore.done  restore.ended     a snapshot is restored
  *     exports.registered  store.growing  store.added  reload.stored      a reload adds exports
+ *     removal.step                                    records of a removed export were deleted
+ *     remove.marked  remove.told  remove.unlinked     rmemfsctl: an export is removed
  *     attach.before  attach.stored                    a session begins
  *     session.ending  session.drained                 it ends; a step of taking back what it had
  *     commit.before  commit.after                     a batch's transaction

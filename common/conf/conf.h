@@ -89,6 +89,8 @@ void conf_strings_free(struct conf_strings *strings);
 void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, unsigned line);
 /* Moves all elements to the end of another list of the same key. -ENOMEM: nothing has moved. */
 int conf_move_groups(const struct conf_key *key, struct conf_groups *from, struct conf_groups *to);
+/* Frees one element; those behind it move up. */
+void conf_remove_group(const struct conf_key *key, struct conf_groups *groups, size_t i);
 
 /* "512MiB", "64GiB", "4096": a number and one of B, KiB, MiB, GiB, TiB (or none: bytes).
  * -EINVAL: not that; -ERANGE: beyond 2^63. */

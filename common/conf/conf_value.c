@@ -223,6 +223,16 @@ int conf_move_groups(const struct conf_key *key, struct conf_groups *from, struc
 	return 0;
 }
 
+void conf_remove_group(const struct conf_key *key, struct conf_groups *groups, size_t i)
+{
+	size_t bytes = key->element_bytes, behind = --groups->n - i;
+	char *element = (char *)groups->v + i * bytes;
+
+	conf_free(key->keys, element);
+	memmove(element, element + bytes, behind * bytes);
+	memmove(groups->lines + i, groups->lines + i + 1, behind * sizeof(*groups->lines));
+}
+
 void conf_strings_free(struct conf_strings *strings)
 {
 	for (size_t i = 0; i < strings->n; i++)

@@ -21,6 +21,7 @@ enum {
 	OPT_ONCE,
 	OPT_CONFIG,
 	OPT_HOST,
+	OPT_YES,
 	USAGE_BYTES = 192,
 	HOURS_MAX = 87600,
 };
@@ -32,6 +33,7 @@ static const struct option long_options[] = {
 	{"snapshot", required_argument, NULL, OPT_SNAPSHOT},
 	{"config", required_argument, NULL, OPT_CONFIG},
 	{"host", required_argument, NULL, OPT_HOST},
+	{"yes", no_argument, NULL, OPT_YES},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -48,6 +50,7 @@ static const struct option long_options[] = {
 #define HELP_EXPORTS                                                                             \
 	"  ACTION      list: the exports of the server\n"                                        \
 	"              add: writes EXPORT.conf in exports.d, and reloads\n"                      \
+	"              remove: has the server end EXPORT, with all files in it\n"                \
 	"  EXPORT      its name\n"                                                               \
 	"  SIZE        its size, as 64GiB: the memory is taken at once\n"                        \
 	"      --config FILE\n"                                                                  \
@@ -55,7 +58,8 @@ static const struct option long_options[] = {
 	"      --host HOST\n"                                                                    \
 	"              the server's socket (default " RMEMFS_DEFAULT_SOCKET ")\n"                \
 	"      --key FILE\n"                                                                     \
-	"              add: keys of the client that may mount it; it is named by FILE\n"
+	"              add: keys of the client that may mount it; it is named by FILE\n"         \
+	"      --yes   remove: the loss of all files is meant\n"
 /* The server answers all of these at once. */
 #define HELP_STATUS_JSON "      --json  print the server's answer as it is: its whole status\n"
 
@@ -102,8 +106,8 @@ static const char *const operand_names[] = {
 static const struct action {
 	const char *name;
 	unsigned noperands;
-	bool key;
-} actions[] = {{"list", 1, false}, {"add", 3, true}};
+	bool key, yes;
+} actions[] = {{"list", 1, false, false}, {"add", 3, true, false}, {"remove", 2, false, true}};
 
 static const struct command {
 	const char *purpose; /* for the summary */
@@ -241,7 +245,7 @@ static const struct command {
 		},
 	[CTL_EXPORTS] =
 		{
-			.purpose = "adds an export to a running server, or lists all",
+			.purpose = "adds an export to a running server, removes one, lists all",
 			.help = HELP_EXPORTS,
 			.operands = {CTL_ACTION, CTL_EXPORT, CTL_SIZE},
 			.noperands = 3,
@@ -336,7 +340,7 @@ static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
 			i < c->required ? " %s" : " [%s]", operand_names[c->operands[i]]);
 	if (c->exports)
 		at += (size_t)snprintf(
-			buf + at, USAGE_BYTES - at, " [--config FILE] [--host HOST]");
+			buf + at, USAGE_BYTES - at, " [--config FILE] [--host HOST] [--yes]");
 	if (c->key)
 		at += (size_t)snprintf(buf + at, USAGE_BYTES - at, " [--key FILE]");
 	if (c->snapshot)
@@ -366,6 +370,7 @@ static int print_summary(void)
 	       "                 export: the server's configuration\n"
 	       "      --host HOST\n"
 	       "                 export: the server's socket\n"
+	       "      --yes      export remove: the loss of all files is meant\n"
 	       "      --json     print the server's answer as it is\n"
 	       "  -V, --version  print the version and exit\n"
 	       "  -h, --help     print this, or the usage of COMMAND, and exit\n");
@@ -443,8 +448,8 @@ static int check_action(const struct ctl_args *args)
 	while (action < end && strcmp(action->name, name) != 0)
 		action++;
 	if (action == end)
-		return wrong(
-			&args->command, "ACTION %s: must be list or add", word_quote(name, quoted));
+		return wrong(&args->command, "ACTION %s: must be list, add or remove",
+			word_quote(name, quoted));
 	for (unsigned i = 1; i < ARRAY_SIZE(order); i++) {
 		const char *value = args->operands[order[i]];
 
@@ -456,6 +461,8 @@ static int check_action(const struct ctl_args *args)
 	}
 	if (args->key_file && !action->key)
 		return wrong(&args->command, "option '--key': has no meaning for %s", name);
+	if (args->yes && !action->yes)
+		return wrong(&args->command, "option '--yes': has no meaning for %s", name);
 	return -1;
 }
 
@@ -463,9 +470,12 @@ static int check_exports(const struct ctl_args *args)
 {
 	if (commands[args->command].exports)
 		return -1;
-	if (args->config || args->has_host)
+	if (args->config || args->has_host || args->yes)
 		return wrong(&args->command, "option '--%s': has no meaning for %s",
-			args->config ? "config" : "host", command_words[args->command].text);
+			args->config     ? "config"
+			: args->has_host ? "host"
+					 : "yes",
+			command_words[args->command].text);
 	return -1;
 }
 
@@ -554,6 +564,9 @@ int ctl_args_read(int argc, char **argv, struct ctl_args *args)
 		case OPT_HOST:
 			args->operands[CTL_HOST] = optarg;
 			args->has_host = true;
+			break;
+		case OPT_YES:
+			args->yes = true;
 			break;
 		case 'V':
 			printf("rmemfsctl %s (wire protocol %u)\n", RMEMFS_VERSION, wire_version());

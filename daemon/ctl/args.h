@@ -39,7 +39,7 @@ enum ctl_operand {
 	CTL_LEVEL,
 	CTL_SESSION,
 	CTL_SERVER,
-	CTL_ACTION, /* "list", "add": what to do with an export */
+	CTL_ACTION, /* "list", "add", "remove": what to do with an export */
 	CTL_SIZE,
 	CTL_OPERANDS
 };
@@ -60,6 +60,7 @@ struct ctl_args {
 	unsigned snapshot_max; /* hours; 0: not given */
 	bool has_host;         /* --host was given */
 	const char *config;    /* the server's configuration; NULL: the installed one */
+	bool yes;              /* --yes was given: the loss is meant */
 };
 
 /* -1: the command in args is to be run. Otherwise the exit status: help or the version was printed,

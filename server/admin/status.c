@@ -40,6 +40,8 @@ static struct rpc_counters sum_counters(const struct server *s, const struct exp
 {
 	struct rpc_counters sum = {0};
 
+	if (!export)
+		sum = s->ended;
 	for (unsigned i = 0; i < s->exports->n; i++)
 		if (!export || export == s->exports->v[i])
 			rpc_counters_add(&sum, &s->exports->v[i]->ended);
@@ -224,6 +226,8 @@ static json_t *describe_export(struct server *s, const struct export *export, bo
 	json_object_set_new(object, "leases", describe_leases(s, export, &u));
 	json_object_set_new(object, "contested", describe_contested(s, export, names));
 	json_object_set_new(object, "contested_locks", describe_locked(s, export));
+	if (names && export->file)
+		json_object_set_new(object, "config_file", status_text_string(export->file));
 	describe_quotas(s, export, object);
 	return object;
 }

@@ -152,6 +152,7 @@ void server_config_fini(struct server_config *config)
 	config->addresses = NULL;
 	conf_strings_free(&config->restore);
 	conf_strings_free(&config->files);
+	conf_strings_free(&config->marks);
 }
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen)
@@ -469,6 +470,19 @@ static int settle_numa(struct server_config *config, char *why, size_t whylen)
 	snprintf(why, whylen, "%s: numa_node: this machine has no node %d: see 'lscpu'",
 		config->path, config->numa.node);
 	return -EINVAL;
+}
+
+int server_config_drop(struct server_config *config, const char *name, char *why, size_t whylen)
+{
+	const struct conf_key *key = conf_find(server_config_keys, "exports");
+	const struct export_config *export = server_config_find(config, name);
+	size_t i = export ? (size_t)(export - server_config_export(config, 0)) : 0;
+
+	if (!export)
+		return 0;
+	free(steal_ptr(&((struct export_config *)config->exports.v)[i].limits));
+	conf_remove_group(key, &config->exports, i);
+	return config_shares_set(config, why, whylen);
 }
 
 int server_config_finish(struct server_config *config, char *why, size_t whylen)

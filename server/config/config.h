@@ -63,6 +63,8 @@ struct server_config {
 	struct conf_strings restore; /* --restore: snapshots' directories; no key of the file */
 	const char *path;          /* the file that server_config_read() read; borrowed; or NULL */
 	struct conf_strings files; /* of exports.d, see config_files.h */
+	/* Names of exports with a mark of removal; line: enum removal_mark. See config_files.h. */
+	struct conf_strings marks;
 	/* [listen.n]; set by server_config_finish(), which puts sockets last. */
 	struct transport_address *addresses;
 };
@@ -108,6 +110,9 @@ static inline const struct export_client *server_config_client(
 {
 	return (const struct export_client *)export->clients.v + i;
 }
+
+/* Takes the export out, if it is there, and sets the others' shares of the metadata anew. */
+int server_config_drop(struct server_config *config, const char *name, char *why, size_t whylen);
 
 /* The size of the store, in bytes: by default a sixteenth of the data, at least 64 MiB, and at
  * least 4 MiB for each export. */

@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,16 +16,27 @@
 #include "common/base/util.h"
 #include "server/config/config.h"
 
-static const char suffix[] = ".conf";
+static const char suffix[] = ".conf", mark_suffix[] = ".remove";
 
 enum { KEYS_MAX = 32 };
 
+static bool ends_with(const char *name, const char *end)
+{
+	size_t len = strlen(name), endlen = strlen(end);
+
+	return len > endlen && strcmp(name + len - endlen, end) == 0;
+}
+
+static bool is_mark(const char *name)
+{
+	return name[0] == '.' && ends_with(name + 1, mark_suffix);
+}
+
 static int config_files_select(const struct dirent *entry)
 {
-	size_t len = strlen(entry->d_name), end = sizeof(suffix) - 1;
+	const char *name = entry->d_name;
 
-	return entry->d_name[0] != '.' && len > end &&
-	       strcmp(entry->d_name + len - end, suffix) == 0;
+	return is_mark(name) || (name[0] != '.' && ends_with(name, suffix));
 }
 
 /* By bytes, in any locale. */
@@ -117,6 +130,41 @@ static int add_file(
 	return err ? err : read_file(config, config->files.v[config->files.n - 1], why, whylen);
 }
 
+/* Whether a living command has it locked. */
+static int look_at_mark(const char *path, enum removal_mark *mark, char *why, size_t whylen)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), err;
+
+	if (fd < 0) {
+		err = -errno;
+		snprintf(why, whylen, "%s: %s", path, errno_text(err));
+		return err;
+	}
+	*mark = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK ? MARK_WANTED : MARK_LEFT;
+	close(fd);
+	return 0;
+}
+
+static int add_mark(
+	struct server_config *config, const char *dir, const char *name, char *why, size_t whylen)
+{
+	autofree char *path = NULL, *export = NULL;
+	size_t len = strlen(name + 1) - strlen(mark_suffix);
+	enum removal_mark mark;
+	int err;
+
+	export = strndup(name + 1, len);
+	if (!export || asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	err = check_file(path, why, whylen);
+	if (!err)
+		err = look_at_mark(path, &mark, why, whylen);
+	/* The command has ended since. */
+	if (err == -ENOENT)
+		return 0;
+	return err ? err : conf_add_string(&config->marks, export, mark);
+}
+
 static int read_directory(struct server_config *config, const char *dir, char *why, size_t whylen)
 {
 	struct dirent **entries;
@@ -136,8 +184,11 @@ static int read_directory(struct server_config *config, const char *dir, char *w
 		return err;
 	}
 	for (int i = 0; i < n; i++) {
+		const char *name = entries[i]->d_name;
+
 		if (!err)
-			err = add_file(config, dir, entries[i]->d_name, why, whylen);
+			err = is_mark(name) ? add_mark(config, dir, name, why, whylen)
+					    : add_file(config, dir, name, why, whylen);
 		free(entries[i]);
 	}
 	free(entries);
@@ -153,4 +204,47 @@ int config_files_read(struct server_config *config, const char *path, char *why,
 	if (asprintf(&dir, "%.*sexports.d", slash ? (int)(slash + 1 - path) : 0, path) < 0)
 		return -ENOMEM;
 	return read_directory(config, dir, why, whylen);
+}
+
+static bool is_of_directory(const struct server_config *config, const struct export_config *export)
+{
+	const char *slash = export->path ? strrchr(export->path, '/') : NULL, *name;
+	size_t len = strlen(export->name);
+	bool listed = false;
+
+	for (size_t i = 0; i < config->files.n; i++)
+		listed |= config->files.v[i] == export->path;
+	name = slash ? slash + 1 : export->path;
+	return listed && strncmp(name, export->name, len) == 0 && strcmp(name + len, suffix) == 0;
+}
+
+bool config_files_is_alone(const struct server_config *config, const struct export_config *export,
+	char *why, size_t whylen)
+{
+	const struct export_config *all = server_config_export(config, 0);
+	unsigned line = config->exports.lines[export - all];
+
+	if (!export->path) {
+		snprintf(why, whylen,
+			"export '%s' is of the server's command line, or the built-in one: take "
+			"it out there, and restart the server",
+			export->name);
+		return false;
+	}
+	if (!is_of_directory(config, export)) {
+		snprintf(why, whylen,
+			"export '%s' stands in %s, line %u: take it out there, and remove it then",
+			export->name, export->path, line);
+		return false;
+	}
+	for (size_t i = 0; i < config->exports.n; i++) {
+		if (all + i == export || all[i].path != export->path)
+			continue;
+		snprintf(why, whylen,
+			"export '%s' stands in %s, line %u, beside export '%s': take it out there, "
+			"and remove it then",
+			export->name, export->path, line, all[i].name);
+		return false;
+	}
+	return true;
 }

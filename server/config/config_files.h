@@ -5,7 +5,9 @@
  * with a dot, are not looked at. A directory that is not there has no files. All exports count
  * alike, whichever file has them. A link to a file is as good as the file.
  *
- * rmemfsctl export writes such files.
+ * rmemfsctl export writes such files. Before it has a server remove an export it writes a mark,
+ * .NAME.remove, whose bytes nobody reads. As long as the command lives, it has the mark locked
+ * (flock(2)). See server/serve/removals.h for the meaning of marks.
  *
  * THREADS    Those of config.h.
  * ERRORS     0, or -errno with a line in why that begins with file and line. -EINVAL also for a
@@ -15,12 +17,24 @@
 #ifndef RMEMFS_SERVER_CONFIG_CONFIG_FILES_H
 #define RMEMFS_SERVER_CONFIG_CONFIG_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+struct export_config;
 struct server_config;
 
-/* Adds the exports of exports.d beside path. The server may not read the directory, or one of its
- * files: -EACCES. */
+enum removal_mark {
+	MARK_LEFT, /* nobody waits for the removal: a command that was killed has left the mark */
+	MARK_WANTED,
+};
+
+/* Adds the exports of exports.d beside path, and its marks. The server may not read the directory,
+ * or one of its files: -EACCES. */
 int config_files_read(struct server_config *config, const char *path, char *why, size_t whylen);
+
+/* Whether the file of an export that is configured is exports.d/NAME.conf, and has no other export:
+ * then rmemfsctl can remove it. Else why says which file has which. */
+bool config_files_is_alone(const struct server_config *config, const struct export_config *export,
+	char *why, size_t whylen);
 
 #endif

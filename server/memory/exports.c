@@ -130,6 +130,7 @@ static int plan_shape(const struct server_config *config, const struct memdir *d
 	}
 	snprintf(export->name, sizeof(export->name), "%s", ec->name);
 	export->max_inodes = ec->inodes;
+	export_set_file(export, ec->path);
 	export->npages = ec->size / PAGE_BYTES;
 	export->region_pages = planned / PAGE_BYTES;
 	export->nregions = (uint32_t)div_round_up(export->npages, export->region_pages);
@@ -245,8 +246,49 @@ int exports_add(struct exports *exports, struct export *export)
 	if (err)
 		return err;
 	export->index = exports->n;
-	exports->v[exports->n++] = export;
+	exports_append(exports, export);
 	return 0;
+}
+
+void exports_append(struct exports *exports, struct export *export)
+{
+	exports->v[exports->n++] = export;
+}
+
+void exports_take(struct exports *exports, const struct export *export)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < exports->n; i++)
+		if (exports->v[i] != export)
+			exports->v[n++] = exports->v[i];
+	exports->n = n;
+}
+
+static bool has_index(const struct exports *exports, const struct export *but, unsigned index)
+{
+	for (unsigned i = 0; i < exports->n && exports->v[i] != but; i++)
+		if (exports->v[i]->index == index)
+			return true;
+	return false;
+}
+
+void exports_set_index(
+	struct export *export, const struct exports *served, const struct exports *new)
+{
+	export->index = 0;
+	while (has_index(served, export, export->index) || has_index(new, export, export->index))
+		export->index++;
+}
+
+void export_set_file(struct export *export, const char *file)
+{
+	char *copy = file ? strdup(file) : NULL;
+
+	if (file && !copy)
+		return;
+	free(export->file);
+	export->file = copy;
 }
 
 /* Bytes that allocating the regions will take. */
@@ -458,6 +500,7 @@ void export_delete(struct export *export)
 	free(export->regions);
 	free(export->bases);
 	free(export->used);
+	free(export->file);
 	free(export);
 }
 
@@ -476,6 +519,17 @@ void export_discard_new(const struct export *export)
 	for (uint32_t i = 0; i < export->nregions; i++)
 		if (export->regions[i].made)
 			unlink(export->regions[i].path);
+}
+
+void export_remove_files(const struct export *export)
+{
+	for (uint32_t i = 0; i < export->nregions; i++) {
+		const char *path = export->regions[i].path;
+
+		if (unlink(path) != 0)
+			log_error("can't remove %s: %s: remove it", path, errno_text(errno));
+		CRASH_POINT("region.removed");
+	}
 }
 
 void exports_discard_new(struct exports *exports)

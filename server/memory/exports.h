@@ -9,7 +9,10 @@
  *
  *     export_plan -> export_prepare -> the store knows it -> exports_add
  *
- * An export stays where it is in memory, and keeps its index.
+ *     [the store has forgotten it] -> exports_take -> export_remove_files -> export_delete
+ *
+ * An export stays where it is in memory, and keeps its index. After one was taken, its index may be
+ * a later one's.
  *
  * OWNERSHIP  exports_new() maps; exports_delete() unmaps, and leaves the files. A start that fails
  *            later calls exports_discard_new(), which removes the files that this start made.
@@ -48,7 +51,8 @@ struct export_levels {
 struct export
 {
 	char name[EXPORT_NAME_MAX + 1];
-	unsigned index;
+	char *file;     /* of the configuration, that had it last; NULL: none has */
+	unsigned index; /* of the store: meta_config.exports */
 	uint64_t npages;
 	uint64_t region_pages;
 	uint32_t nregions;
@@ -78,7 +82,7 @@ struct export
 };
 
 struct exports {
-	struct export **v; /* [n], by index */
+	struct export **v; /* [n] in the order in which they came */
 	unsigned n, room;
 };
 
@@ -104,12 +108,23 @@ int export_prepare(
  * export_prepare() has made, and goes before. */
 void export_delete(struct export *export);
 void export_discard_new(const struct export *export);
+/* Removes all its region files, which stay mapped. */
+void export_remove_files(const struct export *export);
 /* Removes all region files of a name that no export has: a killed server has left them. */
 int exports_remove_files(const struct memdir *dir, const char *name);
 /* Takes the export, and gives it an index. -ENOMEM: it is still the caller's; not if there was room
  * for it. */
 int exports_add(struct exports *exports, struct export *export);
 int exports_reserve(struct exports *exports, unsigned n);
+/* The same, where there is room, for one that keeps its index. */
+void exports_append(struct exports *exports, struct export *export);
+/* Takes one out: it is the caller's. */
+void exports_take(struct exports *exports, const struct export *export);
+/* Gives it the lowest index that none of the others has. */
+void exports_set_index(
+	struct export *export, const struct exports *served, const struct exports *new);
+/* Notes the file of the configuration that has it. */
+void export_set_file(struct export *export, const char *file);
 
 /* The regions of all exports. */
 uint32_t exports_nregions(const struct exports *exports);

@@ -26,7 +26,7 @@ static int enter_sandbox(const struct server_config *config)
 	return 0;
 }
 
-static enum server_status main_serve(const struct server_config *config)
+static enum server_status main_serve(struct server_config *config)
 {
 	struct server *server;
 	enum server_status status;

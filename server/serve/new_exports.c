@@ -78,6 +78,19 @@ static void undo(struct new_exports *new)
 	meta_grow_cancel(new->server->meta, &new->growth);
 }
 
+/* The bytes of what is mapped, or registered, are freed with that. */
+static void give_back_gone(struct new_exports *new)
+{
+	for (unsigned i = 0; i < new->gone.n; i++) {
+		struct export *export = new->gone.v[i];
+
+		export_remove_files(export);
+		ports_deregister(new->server, export);
+		export_delete(export);
+	}
+	new->gone.n = 0;
+}
+
 static int make_one(const struct new_exports *new, struct export *export)
 {
 	const struct server *s = new->server;
@@ -124,6 +137,7 @@ static void *run(void *arg)
 			;
 	}
 	undo(new);
+	give_back_gone(new);
 	pass_to(new, NEW_EXPORTS_ENDED);
 	return NULL;
 }
@@ -180,5 +194,6 @@ void new_exports_drop(struct new_exports *new)
 	}
 	undo(new); /* those that were planned, and never begun */
 	free(new->exports.v);
-	new->exports = (struct exports){0};
+	free(new->gone.v);
+	new->exports = new->gone = (struct exports){0};
 }

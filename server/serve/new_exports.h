@@ -1,5 +1,5 @@
 /* new_exports.h - exports that a reload adds: a thread allocates and registers their memory, which
- * takes seconds, while the others are served.
+ * takes seconds, while the others are served. It also frees the memory of those that are removed.
  *
  *     new_exports_plan -> new_exports_begin -> MADE -> [server.exports takes them]
  *                                           |       -> new_exports_settle -> ENDED
@@ -8,7 +8,8 @@
  *
  * Until the caller has put them into server.exports nobody knows of them. The thread waits for
  * new_exports_settle(), and takes back all that it has made and nobody has taken: files, mappings,
- * registrations, the store's growth. To free memory takes long, too.
+ * registrations, the store's growth. To free memory takes long, too. So it does the same for the
+ * exports in gone, which nobody knows any more.
  *
  * OWNERSHIP  The caller has the struct; it and the configuration outlive the thread.
  * THREADS    The metadata thread calls these. The thread touches the new exports, the transports
@@ -39,6 +40,7 @@ struct new_exports {
 	const struct server *server;
 	const struct server_config *config;
 	struct exports exports; /* not served yet */
+	struct exports gone;    /* not served any more: the thread has them from the settling on */
 	struct store_growth growth;
 	int fd; /* an eventfd: readable when the state has changed */
 	_Atomic(enum new_exports_state) state;
@@ -55,7 +57,8 @@ int new_exports_plan(
 int new_exports_begin(struct new_exports *new, char *why, size_t whylen);
 /* The server stops: the thread is to end soon, with -ECANCELED. */
 void new_exports_cancel(struct new_exports *new);
-/* After MADE. The caller has emptied exports and used growth, or wants them taken back. */
+/* After MADE. The caller has emptied exports and used growth, or wants them taken back; gone has
+ * what was removed. */
 void new_exports_settle(struct new_exports *new);
 /* After ENDED: 0, or the reason why nothing was made. */
 int new_exports_end(struct new_exports *new, char *why, size_t whylen);

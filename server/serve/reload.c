@@ -2,7 +2,8 @@
  *
  *     idle --read--> clients renewed --> exports applied or refused --------------> finished
  *                                  `--> the thread makes memory --> applied or refused --> the
- *                                       thread has ended (after it took back what is refused) --^
+ *                                       thread has ended (after it took back what is refused, and
+ *                                       freed what was removed) --------------------------------^
  */
 #include "server/serve/reload.h"
 
@@ -24,6 +25,7 @@
 #include "server/base/exit_status.h"
 #include "server/config/options.h"
 #include "server/serve/new_exports.h"
+#include "server/serve/removals.h"
 #include "server/serve/start.h"
 #include "server/session/permit.h"
 
@@ -33,6 +35,7 @@ struct reload {
 	bool clients; /* the new table is in force */
 	struct server_config config;
 	struct new_exports new;
+	struct removals removals;
 	bool settled; /* the thread has made all, and this is in force or was refused */
 	int err;      /* of that, and why */
 	char why[RPC_TEXT_MAX];
@@ -67,6 +70,7 @@ int reload_fd(const struct server *s)
 static void drop(struct reload *r)
 {
 	new_exports_drop(&r->new);
+	removals_fini(&r->removals);
 	server_config_fini(&r->config);
 	r->working = r->clients = r->settled = false;
 }
@@ -103,6 +107,21 @@ static int make_table(
 	return err;
 }
 
+/* Of exports that have gone: their keys don't count any more. */
+static void renew_after_removal(struct server *s)
+{
+	autofree const char **names = calloc(s->exports->n + 1, sizeof(*names));
+	struct access_table *table;
+	char why[RPC_TEXT_MAX] = "out of memory";
+
+	if (!names || make_table(s, names, &table, why, sizeof(why))) {
+		log_warning("keys of removed exports count until the next reload: %s", why);
+		return;
+	}
+	access_current_set(&s->access, table);
+	permit_judge(s);
+}
+
 /* Takes rights away at once, whatever becomes of the exports. */
 static int renew_clients(struct server *s, char *why, size_t whylen)
 {
@@ -133,7 +152,7 @@ static int renew_clients(struct server *s, char *why, size_t whylen)
 static int refuse_missing(
 	const struct server *s, const struct export *export, char *why, size_t whylen)
 {
-	char size[32];
+	char size[32], users[USERS_BYTES];
 
 	size_format(export->npages * PAGE_BYTES, size, sizeof(size));
 	if (s->config->built_in && server_config_find(s->config, export->name))
@@ -142,11 +161,16 @@ static int refuse_missing(
 			"another would end it: write it down first ('rmemfsctl export add %s %s'), "
 			"or restart the server without it",
 			export->name, export->name, size);
+	else if (removals_users(s, export, users, sizeof(users)))
+		snprintf(why, whylen,
+			"export '%s' is served, and no configuration has it any more: put it back: "
+			"it is in use by %s",
+			export->name, users);
 	else
 		snprintf(why, whylen,
 			"export '%s' is served, and no configuration has it any more: put it back, "
-			"or restart the server without it",
-			export->name);
+			"or run 'rmemfsctl export remove %s --yes', which ends it with all files",
+			export->name, export->name);
 	return -EBUSY;
 }
 
@@ -184,26 +208,43 @@ static int plan_new(struct reload *r, char *why, size_t whylen)
 	return err;
 }
 
-/* Also larger shares of the metadata do. */
+/* Also larger shares of the metadata do. Removed exports give it back, which takes as long. */
 static bool takes_memory(struct server *s)
 {
 	struct meta_usage usage;
 
 	meta_usage(s->meta, 0, &usage);
-	return s->reload->new.exports.n ||
+	return s->reload->new.exports.n || s->reload->removals.n ||
 	       usage.store_bytes < server_config_store_bytes(&s->reload->config);
 }
 
-/* In the order of the store: those that are served come first. NULL: no memory. */
+static unsigned count_indexes(const struct exports *exports, unsigned n)
+{
+	for (unsigned i = 0; i < exports->n; i++)
+		n = exports->v[i]->index < n ? n : exports->v[i]->index + 1;
+	return n;
+}
+
+/* By their indexes in the store. Those that go, or went before, have no name. NULL: no memory. */
 static struct meta_export *describe_all(struct server *s, struct meta_config *config)
 {
 	struct reload *r = s->reload;
-	unsigned nold = s->exports->n, n = nold + r->new.exports.n;
-	struct meta_export *exports = calloc(n + 1, sizeof(*exports));
+	struct meta_export *exports;
+	unsigned n;
 
-	for (unsigned i = 0; exports && i < n; i++)
-		start_describe(&r->config, i < nold ? s->exports->v[i] : r->new.exports.v[i - nold],
-			&exports[i]);
+	for (unsigned i = 0; i < r->new.exports.n; i++)
+		exports_set_index(r->new.exports.v[i], s->exports, &r->new.exports);
+	n = count_indexes(&r->new.exports, count_indexes(s->exports, meta_nexports(s->meta)));
+	exports = calloc(n + 1, sizeof(*exports));
+	for (unsigned i = 0; exports && i < s->exports->n; i++) {
+		const struct export *export = s->exports->v[i];
+
+		if (!removals_has(&r->removals, export))
+			start_describe(&r->config, export, &exports[export->index]);
+	}
+	for (unsigned i = 0; exports && i < r->new.exports.n; i++)
+		start_describe(
+			&r->config, r->new.exports.v[i], &exports[r->new.exports.v[i]->index]);
 	*config = (struct meta_config){
 		.store_bytes = server_config_store_bytes(&r->config),
 		.exports = exports,
@@ -217,12 +258,16 @@ static int plan_exports(struct server *s, char *why, size_t whylen)
 {
 	autofree struct meta_export *exports = NULL;
 	struct meta_config config;
-	int err = 0;
+	struct reload *r = s->reload;
+	int err = removals_check(s, &r->config, &r->removals, why, whylen);
 
 	for (unsigned i = 0; !err && i < s->exports->n; i++)
-		err = check_served(s, s->exports->v[i], why, whylen);
+		if (!removals_has(&r->removals, s->exports->v[i]))
+			err = check_served(s, s->exports->v[i], why, whylen);
 	if (!err)
-		err = plan_new(s->reload, why, whylen);
+		err = plan_new(r, why, whylen);
+	if (!err)
+		err = removals_drop(&r->removals, &r->config, why, whylen);
 	if (err)
 		return err;
 	exports = describe_all(s, &config);
@@ -237,7 +282,8 @@ static int reconfigure(struct server *s, char *why, size_t whylen)
 	struct meta_config config;
 	autofree struct meta_export *exports = describe_all(s, &config);
 
-	if (!exports || exports_reserve(s->exports, r->new.exports.n)) {
+	if (!exports || exports_reserve(s->exports, r->new.exports.n) ||
+		exports_reserve(&r->new.gone, r->removals.n)) {
 		snprintf(why, whylen, "out of memory");
 		return -ENOMEM;
 	}
@@ -256,13 +302,17 @@ static void serve_new(struct server *s)
 	struct reload *r = s->reload;
 	char size[32];
 
-	for (unsigned i = 0; i < s->exports->n; i++)
-		s->exports->v[i]->max_inodes =
-			server_config_find(&r->config, s->exports->v[i]->name)->inodes;
+	for (unsigned i = 0; i < s->exports->n; i++) {
+		const struct export_config *config =
+			server_config_find(&r->config, s->exports->v[i]->name);
+
+		s->exports->v[i]->max_inodes = config->inodes;
+		export_set_file(s->exports->v[i], config->path);
+	}
 	for (unsigned i = 0; i < r->new.exports.n; i++) {
 		struct export *export = r->new.exports.v[i];
 
-		exports_add(s->exports, export); /* there is room */
+		exports_append(s->exports, export);
 		size_format(export->npages * PAGE_BYTES, size, sizeof(size));
 		log_event(LOG_LEVEL_NOTICE,
 			&(struct log_fields){.event = "reload", .export = export->name},
@@ -283,18 +333,33 @@ static int refuse_stopping(char *why, size_t whylen)
 	return -ESHUTDOWN;
 }
 
+static void put_in_force(struct server *s)
+{
+	struct reload *r = s->reload;
+	bool removes = r->removals.n;
+
+	removals_take(s, &r->removals, &r->new.gone);
+	serve_new(s);
+	if (removes)
+		renew_after_removal(s);
+}
+
 static int apply(struct server *s, char *why, size_t whylen)
 {
 	int err;
 
 	if (is_stopping(s))
 		return refuse_stopping(why, whylen);
+	err = removals_check_users(s, &s->reload->removals, why, whylen);
+	if (err)
+		return err;
+	removals_count(s, &s->reload->removals);
 	err = reconfigure(s, why, whylen);
 	if (err == -ENOTRECOVERABLE)
 		reload_give_up(why);
 	CRASH_POINT("reload.stored");
 	if (!err)
-		serve_new(s);
+		put_in_force(s);
 	return err;
 }
 
@@ -355,6 +420,8 @@ static bool reload_step(struct server *s, int *err, char *why, size_t whylen)
 
 	snprintf(why, whylen, "out of memory");
 	*err = server_options_again(s->config, &r->config, why, whylen);
+	if (!*err)
+		*err = removals_read(s, &r->config, &r->removals, why, whylen);
 	if (!*err)
 		*err = renew_clients(s, why, whylen);
 	if (!*err)

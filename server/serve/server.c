@@ -23,6 +23,7 @@
 #include "server/session/places.h"
 #include "server/serve/ports.h"
 #include "server/serve/reload.h"
+#include "server/serve/removals.h"
 #include "server/recall/recall.h"
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
@@ -231,7 +232,23 @@ static int open_access(struct server *s)
 	return err;
 }
 
-int server_new(const struct server_config *config, struct server **out)
+/* Their clients are not let in either. */
+static int drop_removed(struct server *s, struct server_config *config)
+{
+	struct access_table *table;
+	char why[640] = "";
+	int err = removals_start(config, &s->dir, false, why, sizeof(why));
+
+	if (!err && config->marks.n)
+		err = access_table_new(config, NULL, &table, why, sizeof(why));
+	if (err)
+		log_error("%s", why[0] ? why : errno_text(err));
+	else if (config->marks.n)
+		access_current_set(&s->access, table);
+	return err;
+}
+
+int server_new(struct server_config *config, struct server **out)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	int err;
@@ -259,6 +276,8 @@ int server_new(const struct server_config *config, struct server **out)
 		err = reload_new(s);
 	if (!err)
 		err = memdir_open(config->memory_dir, &s->dir);
+	if (!err)
+		err = drop_removed(s, config);
 	if (!err)
 		err = exports_new(config, &s->dir, &s->exports);
 	if (!err)

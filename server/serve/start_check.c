@@ -20,6 +20,7 @@
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/serve/ports.h"
+#include "server/serve/removals.h"
 #include "server/serve/start.h"
 #include "server/base/refusal.h"
 #include "server/snapshot/snapshot_sets.h"
@@ -33,7 +34,7 @@
 enum { WHY_BYTES = 512 };
 
 struct start_check {
-	const struct server_config *config;
+	struct server_config *config;
 	bool unit; /* the unit would start the server */
 	struct memdir dir;
 	char holder[MEMDIR_HOLDER_TEXT];
@@ -224,10 +225,22 @@ static void check_memlock(struct start_check *c)
 	note(c, verbs ? -ENOMEM : 0);
 }
 
+static void check_removals(struct start_check *c)
+{
+	char why[WHY_BYTES] = "";
+	int err = removals_start(c->config, &c->dir, true, why, sizeof(why));
+
+	if (err)
+		log_error("%s", why[0] ? why : errno_text(err));
+	note(c, err);
+}
+
 static void check_memory(struct start_check *c)
 {
 	if (!start_check_directory(c))
 		return;
+	if (!start_check_is_running(c))
+		check_removals(c);
 	note(c, exports_plan(c->config, &c->dir, &c->exports));
 	if (!c->exports)
 		return;
@@ -359,7 +372,7 @@ static enum server_status conclude(const struct start_check *c)
 	return fflush(stdout) != 0 || c->fails ? SERVER_FAILED : SERVER_DONE;
 }
 
-enum server_status start_check(const struct server_config *config)
+enum server_status start_check(struct server_config *config)
 {
 	struct start_check c = {.config = config, .dir = {.lock_fd = -1}};
 	enum server_status status;

@@ -19,6 +19,6 @@
 #include "server/base/exit_status.h"
 
 /* The status that a start would have, as far as can be known. */
-enum server_status start_check(const struct server_config *config);
+enum server_status start_check(struct server_config *config);
 
 #endif

@@ -148,6 +148,7 @@ struct server {
 	int64_t visitors_ms; /* when they are looked at again; 0: now, since a place became free */
 	uint64_t nserials;   /* the last conn's serial */
 	uint64_t refused;    /* channel_refused() of channels that are gone */
+	struct rpc_counters ended; /* of exports that were removed */
 	struct penalties penalties;
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or
@@ -160,8 +161,9 @@ struct server {
 	struct list stalled; /* REGIONS that wait for the transport to make keys */
 };
 
-/* 0 or -errno; the reason is logged. -EINTR: it was asked to end before it served. */
-int server_new(const struct server_config *config, struct server **out);
+/* 0 or -errno; the reason is logged. -EINTR: it was asked to end before it served. Exports that
+ * were removed go out of config, which the server borrows. */
+int server_new(struct server_config *config, struct server **out);
 /* Serves until it is asked to end: 0. -errno: it can't go on, or its last snapshots were to be
  * taken and were not. */
 int server_run(struct server *s);

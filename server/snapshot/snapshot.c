@@ -478,6 +478,18 @@ bool snapshot_has_ended(const struct server *s, int *err, const char **why)
 	return !sn->copy;
 }
 
+bool snapshot_is_of(const struct server *s, const struct export *export)
+{
+	return s->snapshot->export == export &&
+	       (snapshot_is_running(s->snapshot) || s->snapshot->copy);
+}
+
+void snapshot_forget(struct server *s, const struct export *export)
+{
+	if (s->snapshot->export == export)
+		s->snapshot->export = NULL;
+}
+
 /* ---- the admin's requests -------------------------------------------------------------------- */
 
 static void snapshot_begin(struct client_request *req, struct export *export)

@@ -62,6 +62,11 @@ uint64_t snapshot_steps(const struct server *s);
 /* A session has ended. The snapshot may have waited for it. */
 void snapshot_lost_session(struct server *s);
 
+/* Whether one of this export is under way, or its thread has not ended. */
+bool snapshot_is_of(const struct server *s, const struct export *export);
+/* The export goes: none of it is under way, and nobody asks for the last one any more. */
+void snapshot_forget(struct server *s, const struct export *export);
+
 /* For status: state, pages done and in all. SNAPSHOT_NONE: this export had none. */
 struct snapshot_view {
 	enum rpc_snapshot_state state;

@@ -165,7 +165,7 @@ write_on() {
 	reload
 	exports_are "default a"
 	rm "$dir/exports.d/a.conf"
-	refused "export 'a' is served, and no configuration has it any more"
+	refused "export 'a' is served, and no configuration has it any more: put it back, or run 'rmemfsctl export remove a --yes'"
 	add_file a 64
 	refused "export 'a' has 32MiB and is configured with 64MiB"
 	exports_are "default a"
@@ -291,6 +291,295 @@ add() {
 	leave_more
 }
 
+# removed EXPORT [OPTION]...
+removed() {
+	keyed_conf >/dev/null
+	export_command remove "$@" --yes
+}
+
+# The file, the memory and the mark.
+nothing_left() {
+	[ "$(find "$memory/regions" -name "$1.*" | wc -l)" -eq 0 ]
+	[ -z "$(find "$dir/exports.d" -name "*$1*")" ]
+}
+
+size_used() {
+	export_command list | awk -v name="$1" '$1 == name { print $3 }'
+}
+
+fill_more() {
+	random_file "$dir/new" 8
+	cp "$dir/new" "$more/new"
+	mkdir "$more/dir"
+	for i in {1..50}; do echo "$i" >"$more/dir/$i"; done
+	sync -f "$more/new"
+}
+
+@test "rmemfsctl removes an export, and one of its name is new and empty" {
+	start_server
+	mount_rmem
+	echo kept >"$mnt/file"
+	add second 48MiB
+	mount_more second
+	fill_more
+	run export_command remove second
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[ "$output" = "rmemfsctl: export 'second' of 48MiB has 52 files and directories with $(size_used second) of data, which are lost for good if it is removed: if that is meant, repeat this with --yes" ]
+	# It is in use: by a mount, by one that lost its connection.
+	run removed second
+	echo "$output"
+	[ "$status" -eq 1 ]
+	session=$(status_of '.sessions[] | select(.export == "second") | .id')
+	[[ $output == "rmemfsctl: $socket: export 'second' is not removed: $exports_stay: export 'second' is in use by session $session of "*"$more"*" (active): unmount it there; 'rmemfsctl evict' "* ]]
+	cmp "$dir/new" "$more/new"
+	echo more >"$more/dir/more"
+	[ "$(ls -A "$dir/exports.d")" = second.conf ]
+	leave_more
+	[ -z "$(removed second)" ]
+	grep -F "export 'second' is removed, with 53 files and directories and " "$dir/server.log"
+	nothing_left second
+	exports_are default
+	[ "$(cat "$mnt/file")" = kept ]
+	run mount_more second
+	[ "$status" -ne 0 ]
+	run removed second
+	[ "$status" -eq 1 ]
+	[ "$output" = "rmemfsctl: $socket: the server has no export 'second': see 'rmemfsctl export list'" ]
+	# It has another size, and nothing of the former one.
+	add second 32MiB
+	mount_more second
+	[ -z "$(ls -A "$more")" ]
+	[ "$(df --output=size -B1M "$more" | tail -1)" -eq 32 ]
+	cp "$dir/new" "$more/new"
+	holds_more() { cmp "$dir/new" "$more/new"; }
+	holds_more
+	crash_server
+	holds_more
+	leave_more
+	stop_server
+	check_memory
+	start_server
+	exports_are "default second"
+	removed second
+	stop_server
+	check_memory
+	start_server
+	exports_are default
+}
+
+is_stale() {
+	[[ $(ls "$1" 2>&1) == *"Stale file handle" ]]
+}
+
+# A client that does not come back holds an export until an administrator ends its session. One that
+# comes back afterwards waits, as for a server that is away, or is told that its session has gone.
+@test "an export whose client is lost is removed after its session was ended" {
+	start_server
+	add second 48MiB
+	mount_more second
+	fill_more
+	daemon=$(pgrep -f -- "rmemfs .*$more\$")
+	kill -STOP "$daemon"
+	run removed second
+	[ "$status" -eq 1 ]
+	[[ $output =~ in\ use\ by\ session\ ([0-9]+)\ of ]]
+	rmemfsctl evict "${BASH_REMATCH[1]}" "$socket"
+	if [ "$transport" = shm ]; then
+		# Its process may reach the memory as long as it lives.
+		run removed second
+		[[ $output == *" in use by session "*" (ending): "* ]]
+		kill -KILL "$daemon"
+		until_true 20 removed second
+		umount -l "$more"
+	else
+		until_true 20 removed second
+		nothing_left second
+		kill -CONT "$daemon"
+		refused_there() { grep -q "request 'attach' is refused: there is no export 'second'" "$dir/server.log"; }
+		until_true 20 refused_there
+		# It does not take the new export of that name for the old one.
+		add second 32MiB
+		until_true 20 is_stale "$more"
+		[[ $(tail -1 "$dir/more.log") == *"session lost: session "*" has ended; every operation fails now, unmount and mount again" ]]
+		umount "$more"
+		mount_more second
+		[ -z "$(ls -A "$more")" ]
+		leave_more
+		removed second
+	fi
+	exports_are default
+	nothing_left second
+}
+
+# bats test_tags=nightly
+@test "an export is removed while another one is written, and a third one is added" {
+	start_server
+	mount_rmem
+	random_file "$dir/data" 4
+	write_on 3>&- &
+	writer=$!
+	until_true 10 test -s "$dir/rounds"
+	for round in 1 2 3; do
+		add second 48MiB
+		mount_more second
+		fill_more
+		rm "$more/new"
+		leave_more
+		add third 32MiB
+		removed second
+		exports_are "default third"
+		before=$(cat "$dir/rounds")
+		more_rounds() { [ "$(cat "$dir/rounds")" -gt "$before" ]; }
+		until_true 10 more_rounds
+		removed third
+	done
+	touch "$dir/enough"
+	exit_status $writer 20
+	[ "$(grep -c 'connection.*lost' "$dir/daemon.log")" -eq 0 ]
+	exports_are default
+	stop_server
+	check_memory
+	start_server
+}
+
+@test "a file of exports.d that is lost removes nothing" {
+	start_server
+	add second 48MiB
+	mount_more second
+	echo two >"$more/file"
+	mv "$dir/exports.d/second.conf" "$dir/lost"
+	refused "export 'second' is served, and no configuration has it any more: put it back: it is in use by session "
+	kill -HUP "$server_pid"
+	twice() { [ "$(grep -c "no configuration has it any more: put it back: it is in use" "$dir/server.log")" -eq 2 ]; }
+	until_true 10 twice
+	[[ $(export_command list) == *"second "*" 1  $dir/exports.d/second.conf (gone)"* ]]
+	[ "$(cat "$more/file")" = two ]
+	leave_more
+	refused "export 'second' is served, and no configuration has it any more: put it back, or run 'rmemfsctl export remove second --yes'"
+	mount_more second
+	[ "$(cat "$more/file")" = two ]
+	leave_more
+	# A mark whose command is gone counts for nothing.
+	mv "$dir/lost" "$dir/exports.d/second.conf"
+	touch "$dir/exports.d/.second.remove"
+	reload
+	grep -F "export 'second' is not removed: nobody waits for that any more" "$dir/server.log"
+	exports_are "default second"
+	rm "$dir/exports.d/second.conf"
+	removed second
+	nothing_left second
+	exports_are default
+}
+
+# bats test_tags=once
+@test "an export is removed only from a file of its own, and never the last one" {
+	echo "exports = ( { name = \"one\"; size = \"32MiB\"; }, { name = \"two\"; size = \"32MiB\"; } );" >"$dir/exports.d/one.conf"
+	start_server
+	run removed default
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *": export 'default' stands in $dir/"*".conf, line 1: take it out there, and remove it then" ]]
+	run removed one
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *": export 'one' stands in $dir/exports.d/one.conf, line 1, beside export 'two': take it out there, and remove it then" ]]
+	run removed two
+	[ "$status" -eq 1 ]
+	exports_are "default one two"
+	[ "$(ls -A "$dir/exports.d")" = one.conf ]
+	sed -i 's/, { name = .two.*} );/ );/' "$dir/exports.d/one.conf"
+	removed two
+	removed one
+	sed -i 's/^exports.*//' "$server_conf"
+	add default 64MiB
+	run removed default
+	echo "$output"
+	[[ $output == *": export 'default' is the last one, and a configuration without exports has a built-in one: add another first" ]]
+	exports_are default
+}
+
+# whole_or_gone: what a start finds, and that the next command completes it.
+whole_or_gone() {
+	if [[ $(status_of '[.exports[].name] | join(" ")') == *second* ]]; then
+		outcome+=whole
+		mount_more second
+		cmp "$dir/new" "$more/new"
+		[ "$(cat "$more/dir/50")" = 50 ]
+		leave_more
+		reload
+		exports_are "default second"
+		removed second
+	else
+		outcome+=gone
+		[ "$(find "$memory/regions" -name "second.*" | wc -l)" -eq 0 ]
+		reload
+		exports_are default
+		removed second || [ ! -e "$dir/exports.d/.second.remove" ]
+	fi
+	outcome+=' '
+	exports_are default
+	nothing_left second
+}
+
+prepare_second() {
+	add second 48MiB
+	mount_more second
+	fill_more
+	leave_more
+}
+
+# bats test_tags=once,nightly
+@test "a server that is killed while it removes an export has it whole, or not at all" {
+	local points=(exports.registered store.added reload.stored region.removed:2 removal.step)
+	outcome=''
+	echo 'region_size = "16MiB";' >>"$server_conf"
+	start_server
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		prepare_second
+		stop_server
+		RMEMFS_CRASH_AT='' spawn_armed "$point"
+		until_true 20 server_answers
+		run removed second
+		echo "$output"
+		[ "$status" -eq 1 ] || [ "$point" = removal.step ]
+		expect_death "$point"
+		start_server
+		whole_or_gone
+	done
+	echo "$outcome"
+	[ "$outcome" = "whole whole gone gone gone " ]
+	stop_server
+	check_memory
+	start_server
+}
+
+# bats test_tags=once,nightly
+@test "rmemfsctl that is killed while it removes an export leaves it whole, or gone" {
+	local points=(remove.marked remove.told remove.unlinked)
+	outcome=''
+	start_server
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		prepare_second
+		RMEMFS_CRASH_AT=$point run removed second
+		[ "$status" -eq 137 ]
+		[ -e "$dir/exports.d/.second.remove" ]
+		stop_server
+		start_server
+		whole_or_gone
+	done
+	[ "$outcome" = "whole gone gone " ]
+	# Also what it has left is no obstacle to another one.
+	prepare_second
+	RMEMFS_CRASH_AT=remove.told run removed second
+	add second 32MiB
+	mount_more second
+	[ -z "$(ls -A "$more")" ]
+	leave_more
+}
+
 # slow_add POINT: a server that stands still at POINT, and the command, $adder, that waits for it.
 slow_add() {
 	grep -q region_size "$server_conf" || echo 'region_size = "2MiB";' >>"$server_conf"
@@ -360,13 +649,21 @@ stop_at() {
 	run rmemfsctl export
 	[[ $output == "rmemfsctl: ACTION is missing (usage: rmemfsctl export ACTION "* ]]
 	run rmemfsctl export grow
-	[[ $output == "rmemfsctl: ACTION 'grow': must be list or add "* ]]
+	[[ $output == "rmemfsctl: ACTION 'grow': must be list, add or remove "* ]]
 	run rmemfsctl export list a
 	[[ $output == "rmemfsctl: 'a': one operand too many "* ]]
 	run rmemfsctl export add a
 	[[ $output == "rmemfsctl: SIZE is missing "* ]]
 	run rmemfsctl export list --key /a
 	[[ $output == "rmemfsctl: option '--key': has no meaning for list "* ]]
+	run rmemfsctl export list --yes
+	[[ $output == "rmemfsctl: option '--yes': has no meaning for list "* ]]
+	run rmemfsctl export remove
+	[[ $output == "rmemfsctl: EXPORT is missing "* ]]
+	run rmemfsctl export remove a 1MiB --yes
+	[[ $output == "rmemfsctl: '1MiB': one operand too many "* ]]
+	run rmemfsctl reload --yes
+	[[ $output == "rmemfsctl: option '--yes': has no meaning for reload "* ]]
 	run rmemfsctl reload --config /a
 	[[ $output == "rmemfsctl: option '--config': has no meaning for reload "* ]]
 	run rmemfsctl export add a 1MiB --key a --config "$server_conf"

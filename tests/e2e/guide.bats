@@ -215,6 +215,11 @@ after_in_guide() {
 	"rmemfsctl export list") grep -E '^scratch +32MiB .* /etc/rmemfs/exports.d/scratch.conf$' "$dir/said" ;;
 	"sed -i "*) scratch=64MiB ;;
 	"rmemfsctl status") [ -z "${scratch:-}" ] || grep -E "^scratch +$scratch" "$dir/said" ;;
+	"rmemfsctl export remove "*)
+		scratch=''
+		managed test ! -e /etc/rmemfs/exports.d/scratch.conf
+		! managed rmemfsctl export list | grep -q scratch
+		;;
 	# After the restore: the mount and the program have come back by themselves.
 	"systemctl start rmemfs-server")
 		until_true 20 has_file saved

@@ -6,9 +6,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +56,7 @@ static int remove_root(void **state)
 {
 	static const char *const names[] = {"server.conf", "exports.d/a.conf", "exports.d/b.conf",
 		"exports.d/c.conf", "exports.d/B.conf", "exports.d/.b.conf", "exports.d/b.conf.old",
-		"exports.d/conf", "other"};
+		"exports.d/conf", "exports.d/.c.remove", "exports.d/.remove", "other"};
 
 	(void)state;
 	server_config_fini(&config);
@@ -141,6 +143,95 @@ static void read__names_the_file_that_is_wrong(void **state)
 	write_file("server.conf", A);
 	write_file("exports.d/b.conf", "\n\nexports = ( { name = \"b\"; size = 1; } );\n");
 	expect_refused("exports.d/b.conf", ":3: size: '1': must be at least 4KiB");
+}
+
+/* A mark counts as long as somebody has it locked. */
+static void read__marks(void **state)
+{
+	int fd;
+
+	(void)state;
+	write_file("server.conf", A);
+	write_file("exports.d/c.conf", C);
+	write_file("exports.d/.c.remove", "nonsense");
+	write_file("exports.d/.remove", "nonsense");
+	assert_int_equal(read_all(), 0);
+	expect_names("acd");
+	assert_int_equal(config.marks.n, 1);
+	assert_string_equal(config.marks.v[0], "c");
+	assert_int_equal(config.marks.lines[0], MARK_LEFT);
+	fd = open(path_of("exports.d/.c.remove"), O_RDONLY);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	server_config_fini(&config);
+	server_config_init(&config);
+	assert_int_equal(read_all(), 0);
+	assert_int_equal(config.marks.n, 1);
+	assert_int_equal(config.marks.lines[0], MARK_WANTED);
+	close(fd);
+}
+
+static void read__mark_that_is_no_file(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo(path_of("exports.d/.c.remove"), 0600), 0);
+	expect_refused("exports.d/.c.remove", ": must be a regular file: move it away");
+}
+
+static bool is_alone(const char *name)
+{
+	return config_files_is_alone(&config, server_config_find(&config, name), why, sizeof(why));
+}
+
+static void is_alone__only_in_a_file_of_its_name(void **state)
+{
+	char text[512];
+
+	(void)state;
+	write_file("server.conf", A);
+	write_file("exports.d/b.conf", "\n" B);
+	write_file("exports.d/c.conf", C);
+	assert_int_equal(read_all(), 0);
+	assert_true(is_alone("b"));
+	assert_false(is_alone("a"));
+	snprintf(text, sizeof(text),
+		"export 'a' stands in %s/server.conf, line 1: take it out there, and remove it then",
+		root);
+	assert_string_equal(why, text);
+	assert_false(is_alone("c"));
+	snprintf(text, sizeof(text),
+		"export 'c' stands in %s/exports.d/c.conf, line 1, beside export 'd': take it out "
+		"there, and remove it then",
+		root);
+	assert_string_equal(why, text);
+	assert_false(is_alone("d"));
+	assert_non_null(strstr(why, "export 'd' stands in "));
+}
+
+static void is_alone__not_the_built_in_one(void **state)
+{
+	(void)state;
+	assert_int_equal(read_all(), 0);
+	assert_false(is_alone("default"));
+	assert_non_null(strstr(why, "of the server's command line, or the built-in one"));
+}
+
+static void drop__leaves_the_others_as_they_were(void **state)
+{
+	const struct export_config *d;
+
+	(void)state;
+	write_file("server.conf", B);
+	write_file("exports.d/c.conf", C);
+	assert_int_equal(read_all(), 0);
+	assert_int_equal(server_config_drop(&config, "c", why, sizeof(why)), 0);
+	expect_names("bd");
+	d = server_config_find(&config, "d");
+	assert_string_equal(d->path, path_of("exports.d/c.conf"));
+	assert_int_equal(d->size, 4096);
+	assert_int_equal(config.exports.lines[1], 1);
+	assert_true(d->share > 0);
+	assert_int_equal(server_config_drop(&config, "c", why, sizeof(why)), 0);
+	expect_names("bd");
 }
 
 /* A reload must not wait for a writer. */
@@ -255,6 +346,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(read__in_the_order_of_names),
 		TEST(read__other_files_are_left_alone),
+		TEST(read__marks),
+		TEST(read__mark_that_is_no_file),
+		TEST(is_alone__only_in_a_file_of_its_name),
+		TEST(is_alone__not_the_built_in_one),
+		TEST(drop__leaves_the_others_as_they_were),
 		TEST(read__without_the_directory),
 		TEST(read__other_keys_belong_elsewhere),
 		TEST(read__names_the_file_that_is_wrong),

@@ -122,6 +122,22 @@ static void settle__takes_back_what_nobody_took(void **state)
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
 }
 
+/* Not before the caller says so: it may still be refused. */
+static void settle__frees_what_was_removed(void **state)
+{
+	begin();
+	wait_for(NEW_EXPORTS_MADE);
+	assert_int_equal(exports_reserve(&new.gone, 1), 0);
+	exports_append(&new.gone, new.exports.v[0]);
+	new.exports.n = 0;
+	assert_int_equal(files(), NREGIONS);
+	new_exports_settle(&new);
+	wait_for(NEW_EXPORTS_ENDED);
+	assert_int_equal(files(), 0);
+	assert_int_equal(new.gone.n, 0);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
+}
+
 static void drop__in_any_state_leaves_nothing(void **state)
 {
 	begin();
@@ -268,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(make__waits_for_the_caller),
 		TEST(settle__takes_back_what_nobody_took),
+		TEST(settle__frees_what_was_removed),
 		TEST(drop__in_any_state_leaves_nothing),
 		TEST(cancel__ends_the_work),
 		TEST(make__removes_files_of_a_killed_server),
