@@ -150,7 +150,7 @@ static int add_mark(
 {
 	autofree char *path = NULL, *export = NULL;
 	size_t len = strlen(name + 1) - strlen(mark_suffix);
-	enum removal_mark mark;
+	enum removal_mark mark = MARK_LEFT;
 	int err;
 
 	export = strndup(name + 1, len);
