@@ -305,6 +305,21 @@ static void interrupt__of_an_unseen_one_that_changes_something__takes_it_back_la
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 }
 
+/* Else bytes would be lost that the caller was promised. */
+static void write__that_was_acknowledged__is_not_taken_back(void **state)
+{
+	struct request *req = send_io(OP_WRITE, false, FIXTURE_ENDED);
+
+	op_of(req)->acked = true;
+	req->replied = true;
+	tick_at(READ_AT_MS + UNTOLD_MS);
+	assert_false(is_withdrawn());
+	op_of(req)->acked = req->replied = false;
+	tick_at(READ_AT_MS + UNTOLD_MS);
+	assert_true(is_withdrawn());
+	answer(req, -EINTR);
+}
+
 /* No signal has come, and no other client is waited for. */
 static void statfs__that_takes_its_time__is_answered(void **state)
 {
@@ -337,6 +352,7 @@ int main(void)
 		CASE(held__behind_what_an_unseen_one_has_left__waits_for_its_end),
 		CASE(interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later),
 		CASE(interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later),
+		CASE(write__that_was_acknowledged__is_not_taken_back),
 		CASE(statfs__that_takes_its_time__is_answered),
 	};
 
