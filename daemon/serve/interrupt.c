@@ -56,7 +56,7 @@ static bool interrupt_ends(struct request *req)
 	struct op *op = op_of(req);
 	bool disconnected = remote_disconnected(req->thread);
 
-	/* What was acknowledged is done, whatever becomes of its caller. */
+	/* An acknowledged write is done, whatever becomes of its caller. */
 	if (op->acked || (!disconnected && ends_by_itself(req, op)) || !is_looked_at(req) ||
 		(!req->replied && waits_for_ever(req)))
 		return false;
