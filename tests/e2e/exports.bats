@@ -644,7 +644,7 @@ holds_new() {
 	start_server
 	bytes_are second 64
 	holds_new
-	# What is freed in new regions comes back.
+	# Pages that are freed in new regions come back.
 	rm "$more/new"
 	cp "$dir/new" "$more/new"
 	holds_new

@@ -292,7 +292,7 @@ static void grow_open__gives_pages_to_sessions_that_lacked_them(void **state)
 	assert_int_equal(e.region, 2);
 	fill_bytes(&e, 5);
 	fx_check();
-	/* What is freed there is scrubbed there. */
+	/* Pages that are freed there are scrubbed there. */
 	assert_int_equal(fx_truncate(ino, (2 * REGION + 10) * PAGE_BYTES), 0);
 	fx_settle();
 	assert_int_equal(fx_page(&e, 10)[0], 0);
