@@ -48,6 +48,18 @@ static int check_snapshot(
 	return -EBUSY;
 }
 
+/* It takes no more data, however large it is. */
+static int check_whole(const struct export *export, char *why, size_t whylen)
+{
+	if (!atomic_load(&export->lost))
+		return 0;
+	snprintf(why, whylen,
+		"export '%s' can't grow: a part of its memory is lost, so it takes no more data: "
+		"copy what can still be read, and add another export",
+		export->name);
+	return -EIO;
+}
+
 static uint64_t count_channels(
 	const struct server *s, const struct export *export, const struct port *port)
 {
@@ -89,7 +101,9 @@ int growths_plan(struct new_exports *new, struct export *export, const struct ex
 
 	if (config->size < export->npages * PAGE_BYTES)
 		return refuse_smaller(export, config->size, why, whylen);
-	err = check_snapshot(new->server, export, why, whylen);
+	err = check_whole(export, why, whylen);
+	if (!err)
+		err = check_snapshot(new->server, export, why, whylen);
 	if (!err)
 		err = new_exports_plan_growth(new, export, config, why, whylen);
 	return err ? err : growths_check(new, why, whylen);

@@ -24,7 +24,8 @@
 #include "server/serve/new_exports.h"
 
 /* The configuration has another size than the export. Plans its growth, or refuses: -EBUSY: it
- * would be smaller; a snapshot of it is taken. -EINVAL: not by whole regions. */
+ * would be smaller; a snapshot of it is taken. -EINVAL: not by whole regions; -EIO: it has lost
+ * memory. */
 int growths_plan(struct new_exports *new, struct export *export, const struct export_config *config,
 	char *why, size_t whylen);
 /* Checks what may have changed since: -EBUSY: a snapshot; -ENOSPC: a device has too few keys. */

@@ -191,6 +191,9 @@ static void size__that_is_no_growth_is_refused(void **state)
 	assert_non_null(strstr(why, "it can have 3MiB or 4MiB, by whole regions of 1MiB"));
 	assert_int_equal(plan((uint64_t)(EXPORT_REGIONS_MAX + 1) * REGION_BYTES), -EINVAL);
 	assert_non_null(strstr(why, "clients reach 1024 of them, so it can have 1GiB"));
+	atomic_store(&export->lost, true);
+	assert_int_equal(plan(4 * REGION_BYTES), -EIO);
+	assert_non_null(strstr(why, "a part of its memory is lost"));
 	assert_int_equal(new.growths.n, 0);
 }
 
