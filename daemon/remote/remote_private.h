@@ -186,8 +186,7 @@ void transfers_tick(struct remote *r);
 void transfers_fail_all(struct remote *r);
 bool transfers_are_idle(const struct remote *r);
 
-/* ---- region_table.c --------------------------------------------------------------------------
- */
+/* ---- region_table.c -------------------------------------------------------------------------- */
 
 /* The next channel has no keys yet. */
 void region_table_reset(struct remote *r);

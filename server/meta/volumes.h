@@ -35,8 +35,10 @@ int volumes_load(struct meta *m, struct volume *v, const struct meta_export *e, 
 
 /* More regions for an export that is open, while no snapshot of it is taken:
  *
- *     volumes_growth_prepare -> [transaction] volumes_growth_store -> commit ->
- * volumes_growth_apply volumes_growth_cancel in the place of any later step
+ *     volumes_growth_prepare
+ *     -> [transaction] volumes_growth_store -> commit -> volumes_growth_apply
+ *
+ * volumes_growth_cancel() stands in the place of any later step.
  */
 struct volume_growth {
 	struct space_growth space;
