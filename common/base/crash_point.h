@@ -16,9 +16,10 @@
  *     shrink.dropped                                  the store has forgotten these regions
  *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
  *     restore.filled  restore.done  restore.ended     a snapshot is restored
- *     exports.registered  store.growing  store.added  reload.stored      a reload adds exports
+ *     exports.registered  store.growing  store.added  reload.stored      exports come or grow
  *     removal.step                                    records of a removed export were deleted
  *     remove.marked  remove.told  remove.unlinked     rmemfsctl: an export is removed
+ *     resize.written  resize.told                     rmemfsctl: an export becomes larger
  *     attach.before  attach.stored                    a session begins
  *     session.ending  session.drained                 it ends; a step of taking back what it had
  *     commit.before  commit.after                     a batch's transaction

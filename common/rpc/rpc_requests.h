@@ -57,6 +57,9 @@ struct rpc_auth {
 	struct rpc_tail tail; /* bytes: 1 .. RPC_AUTH_FLIGHT_MAX */
 };
 
+/* The keys of this channel to the regions from first on. A client asks for all before it uses the
+ * channel. It asks again, on the ready channel, when an extent names a region that it has no key
+ * to: the export has grown. So the server tells nobody of a growth. */
 struct rpc_regions {
 	uint32_t first; /* index of the first region wanted */
 };

@@ -98,6 +98,7 @@ static void channel_remove(struct remote *r)
 	r->ping_ns = 0;
 	r->rung = false;
 	prove_key_forget(r);
+	region_table_reset(r);
 	slots_channel_lost(r);
 	transfers_channel_lost(r);
 }
@@ -278,12 +279,9 @@ static void auth_answered(struct remote *r, const struct rpc_reply *rep)
 
 static void fetch_regions(struct remote *r)
 {
-	struct rpc_request req = {.op = RPC_REGIONS, .slot = RPC_NO_SLOT};
-
-	req.regions.first = r->next_region;
 	r->deadline_ms = now_ms() + ANSWER_MS;
 	r->state = REMOTE_FETCHING;
-	connect_ask(r, &req);
+	region_table_ask(r);
 }
 
 /* A server at which too many clients wait refuses at once. We must not keep it busy by asking again
@@ -380,7 +378,7 @@ static void attach_answered(struct remote *r, const struct rpc_reply *rep)
 	r->server = attach->incarnation;
 	session_renew(r->session, r->attach_ns, attach->server_time);
 	session_told_snapshot(r->session, attach->snapshot, false, r->attach_ns);
-	r->next_region = 0;
+	region_table_reset(r);
 	fetch_regions(r);
 }
 
@@ -404,56 +402,25 @@ static void channel_ready(struct remote *r)
 	transfers_pump(r);
 }
 
-/* Regions come in the order of their indices. */
-static int take_region(struct remote *r, const struct rpc_region *region, uint32_t nregions)
-{
-	struct region_key key = {
-		.addr = region->addr,
-		.len = region->len,
-		.rkey = region->rkey,
-		.access = region->access,
-	};
-
-	if (region->index < r->next_region || region->index >= nregions)
-		return -EPROTO;
-	r->next_region = region->index + 1;
-	if (!region->index)
-		atomic_store(&r->session->region_bytes, region->len);
-	/* No transfer there can be posted: EIO. */
-	if (!region->access) {
-		session_lost_region(r->session, region->index);
-		return 0;
-	}
-	return channel_set_key(r->ch, region->index, &key);
-}
-
-static int take_regions(struct remote *r, const struct rpc_regions_reply *reply)
-{
-	struct wire_in in = rpc_tail_reader(&reply->tail);
-	uint32_t before = r->next_region;
-	struct rpc_region region;
-	int err;
-
-	while (rpc_get_region(&in, &region)) {
-		err = take_region(r, &region, reply->nregions);
-		if (err)
-			return err;
-	}
-	return in.truncated || (r->next_region == before && before < reply->nregions) ? -EPROTO : 0;
-}
-
 static void regions_answered(struct remote *r, const struct rpc_reply *rep)
 {
-	int err = rep->status ? rep->status : take_regions(r, &rep->regions);
+	int ret = region_table_answered(r, rep);
 
-	if (err == -ENOTCONN)
-		return;
-	if (err)
-		remote_channel_drop(r, "no use of the region table: %s", errno_text(err));
-	else if (r->next_region < rep->regions.nregions)
-		fetch_regions(r);
-	else
+	if (ret == 1)
 		channel_ready(r);
+	else if (!ret)
+		fetch_regions(r);
+}
+
+/* The export has grown: transfers wait for the new keys. */
+static void more_regions_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	int ret = region_table_answered(r, rep);
+
+	if (!ret)
+		region_table_ask(r);
+	else if (ret == 1)
+		transfers_pump(r);
 }
 
 /* ---- ready ----------------------------------------------------------------------------------- */
@@ -485,6 +452,8 @@ static void ready_tick(struct remote *r, int64_t now)
 {
 	if (is_silent(r))
 		remote_channel_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
+	else if (r->asks_regions && r->regions_ms >= ANSWER_MS)
+		remote_channel_drop(r, "no answer with the keys of new regions");
 	else if (!r->ping_ns && (r->rung || now >= r->next_ping_ms))
 		ping(r, now);
 }
@@ -551,6 +520,8 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep)
 		auth_answered(r, rep);
 	else if (rep->op == RPC_REGIONS && r->state == REMOTE_FETCHING)
 		regions_answered(r, rep);
+	else if (rep->op == RPC_REGIONS && r->state == REMOTE_READY && r->asks_regions)
+		more_regions_answered(r, rep);
 	else if (rep->op == RPC_PING && r->state == REMOTE_READY)
 		ping_answered(r, rep);
 	else if (rep->op == RPC_BYE && r->bye_sent)
@@ -641,6 +612,7 @@ static void measure_silence(struct remote *r, int64_t now)
 
 	r->mute_ms = r->heard && r->state == REMOTE_READY ? 0 : r->mute_ms + passed_ms;
 	r->unanswered_ms += passed_ms;
+	r->regions_ms += passed_ms;
 	r->heard = false;
 	r->ticked_ms = now;
 }

@@ -79,6 +79,7 @@ struct io_call {
 	uint32_t nposted, nbatches;
 	int status;
 	uint64_t refused_by; /* the incarnation of the server that refused it last; 0: none */
+	uint64_t answer; /* the one that brings the keys that it lacks; 0: none: region_table.c */
 	bool tried;
 };
 

@@ -4,6 +4,7 @@
  *     connect.c         the channel's life: connect, attach, fetch keys, ping, drop, back-off
  *     rpc.c             slots, sequence numbers, replay
  *     io.c              batches within the channel's depth, repetition
+ *     region_table.c    the keys of the channel
  *     remote_channel.c  what the others do with the channel: send, give it up, count
  *
  * Each calls only those below it; rpc.c and io.c do not call each other.
@@ -81,23 +82,26 @@ struct remote {
 	unsigned backoff_ms;
 	int64_t deadline_ms; /* CONNECTING to FETCHING: the deadline of the step */
 	struct proving proving;
-	int64_t ready_ms;        /* since when it is ready; 0: this channel never was */
-	bool missed;             /* remote_disconnected() */
-	bool down;               /* session_channel_down() was told */
-	bool refused;            /* this channel: the key, or the right to attach */
-	int64_t attach_ns;       /* when ATTACH was sent */
-	uint32_t attach_wait_ms; /* the wait that ATTACH asked for */
-	int64_t attach_ms;       /* ATTACHING: when it is sent again; 0: it is on its way */
-	uint64_t server;         /* the incarnation that answered ATTACH last */
-	uint32_t next_region;
-	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
-	uint64_t npings; /* the number of PINGs sent */
+	int64_t ready_ms;          /* since when it is ready; 0: this channel never was */
+	bool missed;               /* remote_disconnected() */
+	bool down;                 /* session_channel_down() was told */
+	bool refused;              /* this channel: the key, or the right to attach */
+	int64_t attach_ns;         /* when ATTACH was sent */
+	uint32_t attach_wait_ms;   /* the wait that ATTACH asked for */
+	int64_t attach_ms;         /* ATTACHING: when it is sent again; 0: it is on its way */
+	uint64_t server;           /* the incarnation that answered ATTACH last */
+	uint32_t next_region;      /* the channel has keys to those before it: region_table.c */
+	bool asks_regions;         /* a REGIONS is on its way */
+	uint64_t regions_asked;    /* REGIONS sent */
+	uint64_t regions_answered; /* of these, up to the last one whose answer had all keys */
+	int64_t ping_ns;           /* when the PING on the way was sent; 0: none is */
+	uint64_t npings;           /* the number of PINGs sent */
 	int64_t next_ping_ms;
 	bool rung;  /* by the server; no PING was sent since */
 	bool heard; /* a sign of life came since the last tick */
 	/* How long no channel has had a sign of life; how long the PING on this one is unanswered.
-	 * Counts only time in which this thread ran: see measure_silence(). */
-	int64_t mute_ms, unanswered_ms;
+	 * Counts only time in which this thread ran: see measure_silence(). The same of REGIONS. */
+	int64_t mute_ms, unanswered_ms, regions_ms;
 	int64_t ticked_ms;
 	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
 	unsigned keys;                  /* session.keys when ATTACH was sent */
@@ -181,6 +185,20 @@ void transfers_channel_lost(struct remote *r);
 void transfers_tick(struct remote *r);
 void transfers_fail_all(struct remote *r);
 bool transfers_are_idle(const struct remote *r);
+
+/* ---- region_table.c -------------------------------------------------------------------------- */
+
+/* The next channel has no keys yet. */
+void region_table_reset(struct remote *r);
+/* Sends REGIONS for those from next_region on. */
+void region_table_ask(struct remote *r);
+/* Takes the keys of an answer. 1: these were the last ones; 0: the rest is to be asked for; -errno:
+ * the channel is given up, or closed. */
+int region_table_answered(struct remote *r, const struct rpc_reply *rep);
+/* A transfer names a region that the ready channel has no key to, since the export has grown: asks
+ * for it. *answer: 0 at first, and then as the call before left it. False: the server was asked
+ * since the first call, and has no such region. */
+bool region_table_want(struct remote *r, uint64_t *answer);
 
 /* ---- remote_channel.c ------------------------------------------------------------------------ */
 

@@ -564,6 +564,14 @@ uint32_t session_nregions(const struct session *s)
 	return atomic_load(&s->nregions);
 }
 
+void session_has_regions(struct session *s, uint32_t nregions)
+{
+	uint32_t had = atomic_load(&s->nregions);
+
+	while (had < nregions && !atomic_compare_exchange_weak(&s->nregions, &had, nregions))
+		;
+}
+
 uint64_t session_region_pages(const struct session *s)
 {
 	return atomic_load(&s->region_bytes) >> PAGE_SHIFT;

@@ -173,6 +173,8 @@ void session_end(struct session *s, const char *why);
 /* While remote_connect() waits, the first failure that may not pass is its result. */
 void session_connect_failed(struct session *s, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* A channel has keys to so many regions: the export may have grown. */
+void session_has_regions(struct session *s, uint32_t nregions);
 /* The server has no key for a region, since bytes of it are lost. Logged once. */
 void session_lost_region(struct session *s, uint32_t region);
 

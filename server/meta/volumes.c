@@ -191,3 +191,59 @@ int volumes_load(struct meta *m, struct volume *v, const struct meta_export *e, 
 	holders_commit(&v->holders);
 	return err;
 }
+
+/* ---- larger, while it is open ---------------------------------------------------------------- */
+
+int volumes_growth_prepare(
+	const struct volume *v, const struct meta_export *e, struct volume_growth *growth)
+{
+	const struct space *sp = &v->space;
+	int err;
+
+	*growth = (struct volume_growth){.store_pages = v->now.store_pages};
+	if (e->region_pages != sp->region_pages || sp->npages % sp->region_pages ||
+		e->nregions <= sp->nregions || e->npages != space_growth_pages(sp, e->nregions))
+		return -EINVAL;
+	growth->bases = calloc(e->nregions, sizeof(*growth->bases));
+	if (!growth->bases)
+		return -ENOMEM;
+	memcpy(growth->bases, e->bases, e->nregions * sizeof(*growth->bases));
+	err = space_growth_prepare(sp, e->nregions, &growth->space);
+	if (err)
+		free(steal_ptr(&growth->bases));
+	return err;
+}
+
+int volumes_growth_store(struct meta *m, struct volume *v, struct volume_growth *growth)
+{
+	struct volume larger = {.id = v->id, .now = v->now};
+	int err;
+
+	volume_charge(v);
+	err = space_growth_store(&v->space, &growth->space);
+	store_charge(m->store, NULL);
+	if (err)
+		return err;
+	larger.space.region_pages = v->space.region_pages;
+	larger.space.nregions = growth->space.nregions;
+	larger.space.npages = space_growth_pages(&v->space, growth->space.nregions);
+	memcpy(larger.name, v->name, sizeof(larger.name));
+	return meta_save_volume(m, &larger);
+}
+
+void volumes_growth_apply(struct volume *v, struct volume_growth *growth)
+{
+	space_growth_apply(&v->space, &growth->space);
+	protect_set_bases(v->protect, growth->bases);
+	free(v->bases);
+	v->bases = steal_ptr(&growth->bases);
+}
+
+void volumes_growth_cancel(struct volume *v, struct volume_growth *growth)
+{
+	if (!growth->bases)
+		return;
+	v->now.store_pages = growth->store_pages;
+	space_growth_cancel(&v->space, &growth->space);
+	free(steal_ptr(&growth->bases));
+}

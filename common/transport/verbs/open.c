@@ -231,5 +231,6 @@ const struct transport_ops verbs_transport_ops = {
 	.worn = verbs_worn,
 	.recv_done = verbs_recv_done,
 	.publish = verbs_publish,
+	.keys_left = verbs_keys_left,
 	.post = verbs_post,
 };
