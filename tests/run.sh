@@ -29,7 +29,7 @@ usage() {
 		           boot, reboot, crash, upgrade, loss of power
 		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13; the packages
 		           are installed, used, upgraded, removed and purged on clean machines; the
-		           images of containers are made and run
+		           images of containers are made and run; unit runs for arm64, by emulation
 		  nightly  all, and what takes longer: vm2, systemd, platforms, e2e over shm and under
 		           the sanitizers, and over verbs what has to do with transports, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
