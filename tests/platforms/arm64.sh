@@ -31,8 +31,8 @@ inside() {
 registers() {
 	local magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 	local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
-	[ -e $table/register ] || mount -t binfmt_misc none $table || return
-	printf '%s' ":$entry:M::$magic:$mask:$root/usr/bin/qemu-aarch64:F" >$table/register
+	[ -e "$table/register" ] || mount -t binfmt_misc none "$table" || return
+	printf '%s' ":$entry:M::$magic:$mask:$root/usr/bin/qemu-aarch64:F" >"$table/register"
 }
 
 builds() {

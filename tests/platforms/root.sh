@@ -1,8 +1,8 @@
 #!/bin/bash
 # root.sh RELEASE [build|arm64|machine|guest|container] - makes a clean root of a Debian release (bookworm, trixie);
-# prints its folder. Needs root. It has what the build, the fuzzers and the unit tests need (build, the default), or what
-# a cross-build for arm64 and its unit tests need (arm64), or systemd (machine), also with a kernel (guest), or the
-# least that can install packages, as images of containers begin (container). It has nothing else.
+# prints its folder. Needs root. The root has what one of these needs, and nothing else: the build, the fuzzers and the
+# unit tests (build, the default); a cross-build for arm64 and its unit tests (arm64); systemd (machine), also with a
+# kernel (guest); or the installation of packages, as images of containers begin (container).
 #
 # Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when
 # the list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it,
