@@ -1,8 +1,10 @@
 #!/bin/bash
 # root.sh RELEASE [build|arm64|machine|guest|container] - makes a clean root of a Debian release (bookworm, trixie);
-# prints its folder. Needs root. The root has what one of these needs, and nothing else: the build, the fuzzers and the
-# unit tests (build, the default); a cross-build for arm64 and its unit tests (arm64); systemd (machine), also with a
-# kernel (guest); or the installation of packages, as images of containers begin (container).
+# prints its folder. Needs root. The root has nothing that its kind does not need:
+#   build (the default)  the build, the fuzzers and the unit tests
+#   arm64                a cross-build for arm64, and its unit tests
+#   machine, guest       systemd; a guest has a kernel, too
+#   container            the installation of packages, as images of containers begin
 #
 # Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when
 # the list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it,
