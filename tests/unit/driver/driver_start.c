@@ -17,6 +17,7 @@
 #include "tests/unit/own_mounts.h"
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
+#include "tests/unit/emulated.h"
 
 static struct test_server server;
 static struct rpc_client client;
@@ -85,6 +86,7 @@ static unsigned long long huge_kib(void)
 /* If the kernel gives no huge pages, the server runs with small ones. */
 static void start__kernel_without_huge_pages_is_no_obstacle(void **state)
 {
+	skip_if_emulated();
 	assert_false(server_logged(&server, "not all regions are on huge pages"));
 	assert_int_equal(huge_kib(), 64 << 10);
 	server_stop(&server);
