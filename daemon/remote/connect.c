@@ -143,6 +143,7 @@ void connection_resume(struct remote *r, int64_t now)
 {
 	if (r->state != REMOTE_AT_REST)
 		return;
+	atomic_store(&r->session->threads[r->thread->index].ready, NULL);
 	r->state = REMOTE_DOWN;
 	r->ready_ms = r->mute_ms = 0;
 	r->ticked_ms = now;

@@ -16,7 +16,7 @@
 enum {
 	/* Works that were planned over tcp are posted over verbs after a change, so they keep to
 	 * what any device can hold. Buffers are contiguous, so a work seldom has more than one. */
-	ANY_DEVICE_SGES = 6,
+	ANY_DEVICE_SGES = 4,
 	ANY_DEVICE_BYTES = 1 << 20,
 	OPEN_MS = 1000,
 };

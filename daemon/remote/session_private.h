@@ -38,9 +38,13 @@ struct scout {
 	atomic_bool started;
 	int event_fd;
 	atomic_bool stopping;
-	int64_t bad_ms;     /* since when channels over verbs are missing; 0: none is */
-	int64_t again_ms;   /* verbs is not tried before */
-	int64_t penalty_ms; /* the last wait after verbs led there, but no channel did */
+	atomic_uint nlosses; /* scout_channel_lost() */
+	unsigned nseen;      /* of these, by the last look */
+	unsigned nunsteady;  /* looks that saw new ones since unsteady_ms */
+	int64_t unsteady_ms; /* when the first of them did */
+	int64_t bad_ms;      /* since when channels over verbs are missing; 0: none is */
+	int64_t again_ms;    /* verbs is not tried before */
+	int64_t penalty_ms;  /* the last wait after verbs led there, but channels did not last */
 };
 
 /* A thread's end of the session tells all threads this. */
@@ -153,6 +157,9 @@ bool session_waits(struct session *s, const char *why);
  * lost if the answer is about another one. -EPROTO, -E2BIG, -ESTALE. */
 int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen);
+
+/* Whether a channel with these limits can carry what is planned for any of the session. */
+bool session_takes_limits(const struct session *s, const struct channel_limits *limits);
 
 /* The time between two pings of a channel: short enough that neither side takes the other for
  * silent. */

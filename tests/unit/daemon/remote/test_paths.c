@@ -7,6 +7,7 @@
 #include "common/transport/kinds.h"
 #include "daemon/remote/remote_private.h"
 #include "daemon/remote/remote_view.h"
+#include "daemon/remote/scout.h"
 
 static int begin_auto(struct drive *d, const struct session_options *options)
 {
@@ -137,6 +138,145 @@ static void move__from_a_path_that_leads_nowhere(void **state)
 	drive_close(&d);
 }
 
+/* A session on the second path, and its scout. */
+static void begin_with_scout(struct drive *d, bool leads_nowhere)
+{
+	struct session_options options = auto_options();
+	struct sockaddr_in *in;
+
+	say_begun(d, &options);
+	drive_until(d, all_on(d, TRANSPORT_TCP));
+	open_second(d->session);
+	in = (struct sockaddr_in *)&d->session->paths[TRANSPORT_VERBS].address.addr;
+	if (leads_nowhere)
+		in->sin_port = htons((uint16_t)free_port());
+	paths_move(d->session, TRANSPORT_VERBS, NULL);
+	drive_until(d, leads_nowhere ? users(d->session, TRANSPORT_VERBS) == d->nthreads
+				     : all_on(d, TRANSPORT_VERBS));
+	scout_start(d->session);
+}
+
+static void end_with_scout(struct drive *d)
+{
+	drive_until(d, all_on(d, TRANSPORT_TCP));
+	creates_start(d, "file");
+	drive_until(d, count_done(calls) == ARRAY_SIZE(calls));
+	creates_verify(d);
+	drive_stop(d, 5000);
+	scout_stop(d->session);
+	drive_close(d);
+}
+
+static bool is_on(struct drive *d, enum transport_kind kind)
+{
+	return session_address(d->session) == &d->session->paths[kind].address;
+}
+
+/* Each refused ATTACH of each thread calls the scout. */
+static void scout__looks__though_it_is_called_all_the_time(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, true);
+	drive_until(&d, (scout_look_now(d.session), is_on(&d, TRANSPORT_TCP)));
+	assert_int_equal(d.session->scout.penalty_ms, 0);
+	end_with_scout(&d);
+}
+
+/* Ends all connections to the server. */
+static void cut_all(void)
+{
+	for (int fd = 0; fd < 256; fd++) {
+		struct sockaddr_in in = {0};
+		socklen_t len = sizeof(in);
+
+		if (getpeername(fd, (struct sockaddr *)&in, &len) == 0 &&
+			in.sin_family == AF_INET && ntohs(in.sin_port) == sv.port)
+			shutdown(fd, SHUT_RDWR);
+	}
+}
+
+/* The path carries what it takes to make a channel, and no more. */
+static void scout__leaves_a_path_whose_channels_do_not_last(void **state)
+{
+	int64_t cut_ms = 0;
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	drive_until(&d, ({
+		if (all_on(&d, TRANSPORT_VERBS) && now_ms() - cut_ms > 1500) {
+			cut_ms = now_ms();
+			cut_all();
+		}
+		is_on(&d, TRANSPORT_TCP);
+	}));
+	assert_true(losses(&d) >= 3);
+	assert_true(d.session->scout.again_ms > now_ms());
+	end_with_scout(&d);
+}
+
+/* A loss or two are no reason. */
+static void scout__keeps_a_path_after_a_loss(void **state)
+{
+	struct drive d;
+	int64_t until_ms;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	cut_all();
+	drive_until(&d, losses(&d) == 1);
+	until_ms = now_ms() + 2500;
+	drive_until(&d, now_ms() >= until_ms);
+	assert_true(is_on(&d, TRANSPORT_VERBS));
+	paths_move(d.session, TRANSPORT_TCP, "the test");
+	end_with_scout(&d);
+}
+
+/* The channel that is missing since the rest began is missing though none was lost since. */
+static void resume__tells_the_scout_that_the_channel_is_missing(void **state)
+{
+	struct session_options options;
+	struct drive d;
+
+	server_init(state);
+	options = auto_options();
+	say_begun(&d, &options);
+	drive_until(&d, all_on(&d, TRANSPORT_TCP));
+	for (unsigned i = 0; i < d.nthreads; i++) {
+		remote_rest(&d.threads[i]);
+		remote_resume(&d.threads[i]);
+		assert_null(atomic_load(&d.session->threads[i].ready));
+	}
+	drive_until(&d, all_on(&d, TRANSPORT_TCP));
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+/* Works are planned with the session's limits. */
+static void limits__of_a_channel_that_takes_less(void **state)
+{
+	struct session_options options;
+	struct channel_limits limits;
+	struct drive d;
+
+	server_init(state);
+	options = auto_options();
+	say_begun(&d, &options);
+	limits = (struct channel_limits){.max_sge_read = d.session->limits.max_sge_read,
+		.max_sge_write = d.session->limits.max_sge_write,
+		.max_work_bytes = d.session->limits.max_work_bytes};
+	assert_true(session_takes_limits(d.session, &limits));
+	limits.max_sge_read--;
+	assert_false(session_takes_limits(d.session, &limits));
+	limits.max_sge_read++;
+	limits.max_work_bytes--;
+	assert_false(session_takes_limits(d.session, &limits));
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
 static void told(struct session *s, const char *reason)
 {
 	struct session_view view;
@@ -181,6 +321,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		over(tcp, move__amid_calls__everything_is_done_once),
 		over(tcp, move__from_a_path_that_leads_nowhere),
+		over(tcp, scout__looks__though_it_is_called_all_the_time),
+		over(tcp, scout__leaves_a_path_whose_channels_do_not_last),
+		over(tcp, scout__keeps_a_path_after_a_loss),
+		over(tcp, resume__tells_the_scout_that_the_channel_is_missing),
+		over(tcp, limits__of_a_channel_that_takes_less),
 		over(tcp, open__says_why_not_verbs),
 		over(tcp, open__of_one_transport__does_not_move),
 		over(shm, open__of_one_transport__does_not_move),
