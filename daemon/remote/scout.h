@@ -23,7 +23,8 @@ void scout_start(struct session *s);
 /* Harmless where none was started. */
 void scout_stop(struct session *s);
 
-/* A channel is back, or was refused. However often this comes, the scout looks a second later. */
+/* A channel is missing, is back, or was refused. However often this comes, the scout looks a second
+ * later. */
 void scout_look_now(struct session *s);
 /* A channel that was ready was lost. */
 void scout_channel_lost(struct session *s);

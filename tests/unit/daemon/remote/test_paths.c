@@ -138,18 +138,23 @@ static void move__from_a_path_that_leads_nowhere(void **state)
 	drive_close(&d);
 }
 
+static void lead_nowhere(struct session *s)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&s->paths[TRANSPORT_VERBS].address.addr;
+
+	in->sin_port = htons((uint16_t)free_port());
+}
+
 /* A session on the second path, and its scout. */
 static void begin_with_scout(struct drive *d, bool leads_nowhere)
 {
 	struct session_options options = auto_options();
-	struct sockaddr_in *in;
 
 	say_begun(d, &options);
 	drive_until(d, all_on(d, TRANSPORT_TCP));
 	open_second(d->session);
-	in = (struct sockaddr_in *)&d->session->paths[TRANSPORT_VERBS].address.addr;
 	if (leads_nowhere)
-		in->sin_port = htons((uint16_t)free_port());
+		lead_nowhere(d->session);
 	paths_move(d->session, TRANSPORT_VERBS, NULL);
 	drive_until(d, leads_nowhere ? users(d->session, TRANSPORT_VERBS) == d->nthreads
 				     : all_on(d, TRANSPORT_VERBS));
@@ -234,24 +239,45 @@ static void scout__keeps_a_path_after_a_loss(void **state)
 	end_with_scout(&d);
 }
 
-/* The channel that is missing since the rest began is missing though none was lost since. */
-static void resume__tells_the_scout_that_the_channel_is_missing(void **state)
+/* The scout has seen that all is well, and looks each minute. */
+static void let_scout_rest(struct drive *d)
 {
-	struct session_options options;
+	int64_t until_ms = now_ms() + 1500;
+
+	drive_until(d, now_ms() >= until_ms);
+	assert_true(all_on(d, TRANSPORT_VERBS));
+}
+
+/* No channel was lost: another process had the session. */
+static void scout__looks_after_a_rest(void **state)
+{
 	struct drive d;
 
 	server_init(state);
-	options = auto_options();
-	say_begun(&d, &options);
-	drive_until(&d, all_on(&d, TRANSPORT_TCP));
-	for (unsigned i = 0; i < d.nthreads; i++) {
+	begin_with_scout(&d, false);
+	let_scout_rest(&d);
+	for (unsigned i = 0; i < d.nthreads; i++)
 		remote_rest(&d.threads[i]);
+	lead_nowhere(d.session);
+	for (unsigned i = 0; i < d.nthreads; i++)
 		remote_resume(&d.threads[i]);
-		assert_null(atomic_load(&d.session->threads[i].ready));
-	}
-	drive_until(&d, all_on(&d, TRANSPORT_TCP));
-	drive_stop(&d, 5000);
-	drive_close(&d);
+	drive_until(&d, is_on(&d, TRANSPORT_TCP));
+	end_with_scout(&d);
+}
+
+/* Nor was it here: the session gave them up itself. */
+static void scout__looks_when_channels_get_other_keys(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	let_scout_rest(&d);
+	lead_nowhere(d.session);
+	session_set_read_only(d.session, true);
+	drive_until(&d, is_on(&d, TRANSPORT_TCP));
+	session_set_read_only(d.session, false);
+	end_with_scout(&d);
 }
 
 /* Works are planned with the session's limits. */
@@ -324,7 +350,8 @@ int main(void)
 		over(tcp, scout__looks__though_it_is_called_all_the_time),
 		over(tcp, scout__leaves_a_path_whose_channels_do_not_last),
 		over(tcp, scout__keeps_a_path_after_a_loss),
-		over(tcp, resume__tells_the_scout_that_the_channel_is_missing),
+		over(tcp, scout__looks_after_a_rest),
+		over(tcp, scout__looks_when_channels_get_other_keys),
 		over(tcp, limits__of_a_channel_that_takes_less),
 		over(tcp, open__says_why_not_verbs),
 		over(tcp, open__of_one_transport__does_not_move),
