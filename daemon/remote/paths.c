@@ -174,6 +174,13 @@ void paths_limit(const struct session *s, struct io_limits *limits)
 	limits->max_work_bytes = (uint32_t)min_u64(limits->max_work_bytes, ANY_DEVICE_BYTES);
 }
 
+bool paths_limits_suffice(const struct session *s, const struct channel_limits *limits)
+{
+	return limits->max_sge_read >= s->limits.max_sge_read &&
+	       limits->max_sge_write >= s->limits.max_sge_write &&
+	       limits->max_work_bytes >= s->limits.max_work_bytes;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* While it is counted the scout does not close it. */

@@ -78,7 +78,7 @@ static int try_path(const struct session *s, const struct session_path *path)
 	err = channel_connect(q, &path->address, &ch);
 	if (!err) {
 		err = await_answer(s, q);
-		if (!err && !session_takes_limits(s, channel_limits(ch)))
+		if (!err && !paths_limits_suffice(s, channel_limits(ch)))
 			err = -EOPNOTSUPP;
 		channel_disconnect(ch);
 		channel_delete(ch);
@@ -136,7 +136,7 @@ static int look_for_verbs(struct session *s)
 	if (now_ms() < s->scout.again_ms || is_refused(s))
 		return LOOK_MS;
 	if (find_verbs(s, why, sizeof(why)) == 0 && !is_to_end(s)) {
-		paths_move(s, TRANSPORT_VERBS, NULL);
+		paths_move(s, TRANSPORT_VERBS, "");
 		return SOON_MS;
 	}
 	paths_close_verbs(s);

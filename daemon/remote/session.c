@@ -272,13 +272,6 @@ static void first_attach(struct session *s, const struct rpc_attach_reply *reply
 	s->id = reply->session;
 }
 
-bool session_takes_limits(const struct session *s, const struct channel_limits *limits)
-{
-	return limits->max_sge_read >= s->limits.max_sge_read &&
-	       limits->max_sge_write >= s->limits.max_sge_write &&
-	       limits->max_work_bytes >= s->limits.max_work_bytes;
-}
-
 /* The answer to a channel that joins or resumes the session, or begins another one in its place. */
 static int session_attach_again(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen)
@@ -289,7 +282,7 @@ static int session_attach_again(struct session *s, const struct rpc_attach_reply
 		session_lose(s, why);
 		return -ESTALE;
 	}
-	if (!session_takes_limits(s, limits)) {
+	if (!paths_limits_suffice(s, limits)) {
 		snprintf(why, whylen, "the connection grants less than the first one did");
 		return -EPROTO;
 	}

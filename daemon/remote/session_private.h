@@ -158,9 +158,6 @@ bool session_waits(struct session *s, const char *why);
 int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen);
 
-/* Whether a channel with these limits can carry what is planned for any of the session. */
-bool session_takes_limits(const struct session *s, const struct channel_limits *limits);
-
 /* The time between two pings of a channel: short enough that neither side takes the other for
  * silent. */
 uint32_t session_ping_ms(const struct session *s);

@@ -120,7 +120,7 @@ static void move__from_a_path_that_leads_nowhere(void **state)
 	open_second(d.session);
 	in = (struct sockaddr_in *)&d.session->paths[TRANSPORT_VERBS].address.addr;
 	in->sin_port = htons((uint16_t)free_port());
-	paths_move(d.session, TRANSPORT_VERBS, NULL);
+	paths_move(d.session, TRANSPORT_VERBS, "");
 	drive_until(&d, users(d.session, TRANSPORT_VERBS) == d.nthreads);
 	creates_start(&d, "file");
 	for (unsigned i = 0; i < 20; i++)
@@ -155,7 +155,7 @@ static void begin_with_scout(struct drive *d, bool leads_nowhere)
 	open_second(d->session);
 	if (leads_nowhere)
 		lead_nowhere(d->session);
-	paths_move(d->session, TRANSPORT_VERBS, NULL);
+	paths_move(d->session, TRANSPORT_VERBS, "");
 	drive_until(d, leads_nowhere ? users(d->session, TRANSPORT_VERBS) == d->nthreads
 				     : all_on(d, TRANSPORT_VERBS));
 	scout_start(d->session);
@@ -293,12 +293,12 @@ static void limits__of_a_channel_that_takes_less(void **state)
 	limits = (struct channel_limits){.max_sge_read = d.session->limits.max_sge_read,
 		.max_sge_write = d.session->limits.max_sge_write,
 		.max_work_bytes = d.session->limits.max_work_bytes};
-	assert_true(session_takes_limits(d.session, &limits));
+	assert_true(paths_limits_suffice(d.session, &limits));
 	limits.max_sge_read--;
-	assert_false(session_takes_limits(d.session, &limits));
+	assert_false(paths_limits_suffice(d.session, &limits));
 	limits.max_sge_read++;
 	limits.max_work_bytes--;
-	assert_false(session_takes_limits(d.session, &limits));
+	assert_false(paths_limits_suffice(d.session, &limits));
 	drive_stop(&d, 5000);
 	drive_close(&d);
 }
