@@ -42,7 +42,9 @@ static const uint64_t NEVER = UINT64_MAX;
 struct parked {
 	struct list link;
 	size_t len;
-	bool interrupted; /* like since_ms, as in the request that the message becomes */
+	/* As in the request that the message becomes: */
+	bool interrupted;
+	uint32_t process;
 	int64_t since_ms;
 	int64_t read_ns;
 	_Alignas(16) uint8_t msg[];
@@ -72,7 +74,8 @@ static void give_up_parked(struct io_thread *thread, struct parked *parked, bool
 		parked->since_ms = thread->priv->now;
 		parked->interrupted = true;
 	}
-	if (!caller_ends_wait(thread, h->pid, parked->interrupted, parked->since_ms))
+	if (!caller_ends_wait(thread, (struct caller){h->pid, parked->process}, parked->interrupted,
+		    parked->since_ms))
 		return;
 	fuse_reply_status(thread, h->unique, -EINTR);
 	unpark(thread->priv, parked);
@@ -98,11 +101,19 @@ static bool is_to_be_watched(const struct io_thread *thread, const struct parked
 		       fuse_decode_signals_are_untold(parked->msg, parked->len));
 }
 
+/* Its thread may end before it does. */
+static void note_process(const struct io_thread *thread, struct parked *parked)
+{
+	if (is_to_be_watched(thread, parked))
+		caller_note_process(&parked->process, header_of(parked->msg)->pid);
+}
+
 void fuse_receive_give_up_parked(struct io_thread *thread)
 {
 	list_for_each_safe (pos, &thread->priv->parked) {
 		struct parked *parked = list_entry(pos, struct parked, link);
 
+		note_process(thread, parked);
 		if (is_to_be_watched(thread, parked))
 			give_up_parked(
 				thread, parked, header_of(parked->msg)->opcode == FUSE_FLUSH);
@@ -243,9 +254,11 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	}
 	parked->len = len;
 	parked->interrupted = false;
+	parked->process = 0;
 	parked->since_ms = priv->now;
 	parked->read_ns = priv->now_ns;
 	memcpy(parked->msg, msg, len);
+	note_process(thread, parked);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
 	__atomic_store_n(&priv->any_parked, true, __ATOMIC_SEQ_CST);
@@ -453,6 +466,7 @@ static void start_parked(struct io_thread *thread, struct parked *parked, struct
 	int err;
 
 	req->interrupted = parked->interrupted;
+	req->process = parked->process;
 	req->since_ms = parked->since_ms;
 	req->read_ns = parked->read_ns;
 	memcpy(msg, parked->msg, len);

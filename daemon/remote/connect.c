@@ -103,6 +103,13 @@ static void channel_remove(struct remote *r)
 	transfers_channel_lost(r);
 }
 
+/* However the channel went, the next one may find that its path leads nowhere. */
+static void missing(struct remote *r)
+{
+	if (atomic_exchange(&r->session->threads[r->thread->index].ready, NULL))
+		scout_look_now(r->session);
+}
+
 /* The channel is gone, or not wanted any more. */
 static void channel_lost(struct remote *r, const char *why, int64_t now)
 {
@@ -113,7 +120,7 @@ static void channel_lost(struct remote *r, const char *why, int64_t now)
 	channel_remove(r);
 	schedule_connect(r, now);
 	r->ready_ms = 0;
-	atomic_store(&r->session->threads[r->thread->index].ready, NULL);
+	missing(r);
 	r->state = REMOTE_DOWN;
 	if (r->bye_sent)
 		r->stopped = true;
@@ -144,6 +151,7 @@ void connection_resume(struct remote *r, int64_t now)
 {
 	if (r->state != REMOTE_AT_REST)
 		return;
+	missing(r);
 	r->state = REMOTE_DOWN;
 	r->ready_ms = r->mute_ms = 0;
 	r->ticked_ms = now;

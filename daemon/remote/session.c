@@ -282,9 +282,7 @@ static int session_attach_again(struct session *s, const struct rpc_attach_reply
 		session_lose(s, why);
 		return -ESTALE;
 	}
-	if (limits->max_sge_read < s->limits.max_sge_read ||
-		limits->max_sge_write < s->limits.max_sge_write ||
-		limits->max_work_bytes < s->limits.max_work_bytes) {
+	if (!paths_limits_suffice(s, limits)) {
 		snprintf(why, whylen, "the connection grants less than the first one did");
 		return -EPROTO;
 	}
@@ -627,7 +625,7 @@ void session_channel_down(struct session *s, const char *why)
 		s->restarted = s->refusal_told = false;
 	}
 	pthread_mutex_unlock(&s->lock);
-	scout_look_now(s);
+	scout_channel_lost(s);
 }
 
 void session_channel_back(struct session *s)

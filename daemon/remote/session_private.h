@@ -38,9 +38,13 @@ struct scout {
 	atomic_bool started;
 	int event_fd;
 	atomic_bool stopping;
-	int64_t bad_ms;     /* since when channels over verbs are missing; 0: none is */
-	int64_t again_ms;   /* verbs is not tried before */
-	int64_t penalty_ms; /* the last wait after verbs led there, but no channel did */
+	atomic_uint nlosses; /* scout_channel_lost() */
+	unsigned nseen;      /* of these, by the last look */
+	unsigned nunsteady;  /* looks that saw new ones since unsteady_ms */
+	int64_t unsteady_ms; /* when the first of them did */
+	int64_t bad_ms;      /* since when channels over verbs are missing; 0: none is */
+	int64_t again_ms;    /* verbs is not tried before */
+	int64_t penalty_ms;  /* the last wait after verbs led there, but channels did not last */
 };
 
 /* A thread's end of the session tells all threads this. */

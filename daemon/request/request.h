@@ -149,6 +149,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
 	uint32_t pid;      /* of the thread; 0: of another PID namespace */
+	uint32_t process;  /* caller_note_process(); 0: nobody has looked */
 	/* uid and gid are the anonymous ones of the export's squash. So the caller counts as a user
 	 * without other groups and without capabilities, whatever /proc tells of it. */
 	bool squashed;

@@ -60,20 +60,30 @@ int volumes_decode(
 	return 0;
 }
 
-int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id)
+int volumes_next(struct meta *m, uint64_t *id, struct volume *v)
 {
 	struct store_key key;
 	struct store_val val;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	int err = store_seek(m->store, STORE_META, STORE_KEY(*id), &key, &val);
+
+	if (!err)
+		err = volumes_decode(m, key, &val, v);
+	if (!err)
+		*id = key.hi + 1;
+	return err;
+}
+
+int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id)
+{
+	uint64_t at = 1;
+	int err;
 
 	*id = 1;
-	while (!err) {
-		err = volumes_decode(m, key, &val, out);
-		if (err || strcmp(out->name, name) == 0)
-			return err;
+	while ((err = volumes_next(m, &at, out)) == 0) {
+		if (strcmp(out->name, name) == 0)
+			return 0;
 		if (*id == out->id)
 			++*id;
-		err = store_next(m->store, STORE_META, &key, &val);
 	}
 	return err;
 }
@@ -82,19 +92,14 @@ int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t 
  * the name. */
 static int first_ino(struct meta *m, uint64_t *ino)
 {
-	struct store_key key;
-	struct store_val val;
 	struct volume found;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	uint64_t at = 1;
+	int err;
 
 	*ino = 0;
-	while (!err) {
-		err = volumes_decode(m, key, &val, &found);
-		if (!err && volumes_is_removed(&found))
+	while ((err = volumes_next(m, &at, &found)) == 0)
+		if (volumes_is_removed(&found))
 			*ino = max_u64(*ino, found.now.next_ino);
-		if (!err)
-			err = store_next(m->store, STORE_META, &key, &val);
-	}
 	return err == -ENOENT ? 0 : err;
 }
 

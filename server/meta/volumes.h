@@ -25,6 +25,9 @@ static inline bool volumes_is_removed(const struct volume *v)
 /* Fills *v with what the record of an export says. */
 int volumes_decode(
 	struct meta *m, struct store_key key, const struct store_val *val, struct volume *v);
+/* The record at or after *id, of an export or of a removed one; *id, at first 1, becomes the next.
+ * -ENOENT: there is none. */
+int volumes_next(struct meta *m, uint64_t *id, struct volume *v);
 /* The export's stored record. -ENOENT: none, and *id is one that no other export has, a removed
  * one neither; 0: all are in use. */
 int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id);
