@@ -290,7 +290,7 @@ bool service_store(const char *name, const int *fds, unsigned n, int limit_ms)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%.64s", name);
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%.64s", name);
 	return tell_fds(text, fds, n, limit_ms);
 }
 

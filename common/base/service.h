@@ -45,8 +45,8 @@ bool service_main_pid(int pid, int limit_ms);
 
 /* The manager keeps these descriptors, and gives them to this service's next main process under
  * that name: sd_listen_fds_with_names(3). It keeps as many as the unit says
- * (FileDescriptorStoreMax=), without an error. A connection that ends goes by itself. False: it was
- * not told. */
+ * (FileDescriptorStoreMax=), without an error, and does not poll them (FDPOLL=0): the kernel would
+ * wake it for each request that comes to /dev/fuse. False: it was not told. */
 enum { SERVICE_FDS_MAX = 32 };
 bool service_store(const char *name, const int *fds, unsigned n, int limit_ms);
 /* It closes all of that name. */

@@ -316,7 +316,7 @@ is_cut_off() {
 @test "a successor that is killed ends the mount, and the next one mounts anew" {
 	local point
 	for point in revive.opened revive.adopted revive.connected revive.settled revive.resent; do
-		RMEMFS_CRASH_AT=$point start_service -c -n 2
+		RMEMFS_CRASH_AT=$point start_service -c -n 3
 		exec {fd}<"$mnt"
 		kill -KILL "$(pid_of_daemon)"
 		until_true 20 is_ready 2

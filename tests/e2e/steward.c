@@ -8,8 +8,8 @@
  *
  *     run PID        told LINE        stored NAME COUNT        dropped NAME        ended STATUS
  *
- * A descriptor with an error, as that of a FUSE connection that has ended, goes by itself. SIGTERM
- * is passed on. Ends with the last status of the command; 128 and a signal's number for a death. */
+ * It does not look at the descriptors, as FDPOLL=0 demands. SIGTERM is passed on. Ends with the
+ * last status of the command; 128 and a signal's number for a death. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -52,16 +52,6 @@ static void drop_name(const char *name)
 		if (strcmp(store[i].name, name) == 0)
 			forget(i);
 	printf("dropped %s\n", name);
-}
-
-static void drop_broken(void)
-{
-	for (unsigned i = nstore; i-- > 0;) {
-		struct pollfd pfd = {.fd = store[i].fd};
-
-		if (poll(&pfd, 1, 0) == 1 && pfd.revents & (POLLERR | POLLHUP))
-			forget(i);
-	}
 }
 
 static void keep(const char *name, const int *fds, unsigned n)
@@ -232,7 +222,6 @@ int main(int argc, char **argv)
 		status = watch(child, pidfd, notify, signals, &told);
 		if (!everywhere)
 			unsetenv("RMEMFS_CRASH_AT");
-		drop_broken();
 		poll(NULL, 0, AGAIN_MS);
 	} while (status && !told && times-- > 0);
 	if (keeps && !told)
