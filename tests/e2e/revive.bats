@@ -329,6 +329,40 @@ is_cut_off() {
 	done
 }
 
+# A thread of the daemon waits in the kernel, in the notification of a name.
+tells_of_name() {
+	grep -qs fuse_reverse_inval_entry "/proc/$(pid_of_daemon)"/task/*/stack
+}
+
+# See leftover.bats: the directory's lock waits for an answer, so the daemon can't end before the mount has.
+@test "a killed daemon whose thread waits in the kernel ends its mount, and the next one mounts anew" {
+	local remover maker
+	start_service -n 60 io_threads=1,connect_timeout=1
+	mkdir "$mnt/dir"
+	touch "$mnt/dir/gone"
+	suspend "$server_pid"
+	rm -f "$mnt/dir/gone" 3>&- &
+	remover=$!
+	until_true 10 calling "$remover" unlink
+	sync "$mnt" # returns after it was sent
+	kill_server
+	kill -KILL "$remover"
+	exit_status "$remover" 10 || [ $? -eq 137 ]
+	(: >"$mnt/dir/made") 3>&- 2>"$dir/said" &
+	maker=$!
+	until_true 10 calling "$maker" create
+	spawn_armed name.changed:2
+	until_true 20 tells_of_name
+	expect_death name.changed:2
+	kill -KILL "$(pid_of_daemon)"
+	exit_status "$maker" 20 || true
+	was_cut_off "$dir/said"
+	start_server
+	until_true 40 is_ready 2
+	echo a >"$mnt/a"
+	[ "$(cat "$mnt/a")" = a ]
+}
+
 @test "an orderly end leaves nothing with the service manager" {
 	start_service -n 1
 	grep -q '^stored rmemfs-connection ' "$dir/steward"
