@@ -276,15 +276,18 @@ is_cut_off() {
 	[[ $(stat "$mnt" 2>&1 >/dev/null) == *"Transport endpoint is not connected" ]]
 }
 
-@test "without a successor the mount ends: the service is stopped, or nobody starts it again" {
-	local began
+@test "a service that does not start again ends its mount at once" {
 	start_service
 	kill -KILL "$(pid_of_daemon)"
 	exit_status "$steward" 10 || [ $? -eq 137 ]
 	steward=
 	until_true 5 is_cut_off
 	umount "$mnt"
-	rm "$dir/notify"
+}
+
+# bats test_tags=long
+@test "a mount whose descriptors are kept, and that no daemon takes, ends after half a minute" {
+	local began
 	start_service -k
 	exec {fd}<"$mnt"
 	kill -KILL "$(pid_of_daemon)"
