@@ -263,7 +263,10 @@ struct rpc_grant {
 	bool wait;
 };
 
-enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES };
+/* RETURN_ALL: all granted pages and all quota that the session has not used. Its process has died,
+ * and another one goes on with the session without knowing them. -EINPROGRESS: some are left, and
+ * the client asks again. All channels of the dead process are fenced before. */
+enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES, RETURN_ALL };
 
 struct rpc_return {
 	uint32_t kind;

@@ -13,6 +13,7 @@
 #ifndef RMEMFS_DAEMON_FILE_INHERITED_H
 #define RMEMFS_DAEMON_FILE_INHERITED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,8 @@ void inherited_set(struct inherited *table, uint64_t number, struct handle *hand
 /* The kernel has closed the handle. */
 void inherited_remove(struct inherited *table, const struct handle *handle);
 
-/* The request's handles are addresses from now on. Called once for each request. */
-void inherited_translate(const struct inherited *table, struct request *req);
+/* The request's handles are addresses from now on. Called once for each request. False: the request
+ * came again, and its handle was closed already. */
+bool inherited_translate(const struct inherited *table, struct request *req);
 
 #endif

@@ -53,7 +53,7 @@ static void tell_inode(struct inode *inode, void *arg)
 		state_put_handle(&t->out, &t->handles[i]);
 }
 
-static void tell_options(struct fs *fs, struct mount_state *state)
+void describe_options(struct fs *fs, struct mount_state *state)
 {
 	state->features = fs->features;
 	state->cache = (uint8_t)fs->options.cache;
@@ -94,7 +94,7 @@ int describe_mount(struct fs *fs, struct io_thread *threads, uint8_t **data, siz
 		return -ENOMEM;
 	}
 	*owner_fd = session_describe(fs->session, threads, &state.session);
-	tell_options(fs, &state);
+	describe_options(fs, &state);
 	state.ninodes = t.ninodes;
 	state.nhandles = t.nhandles;
 	wire_out_init(&t.out, *data, *len);
@@ -161,7 +161,7 @@ static bool is_read_only(const struct fs *fs)
 	return fs->options.session.read_only;
 }
 
-static int adopt_options(struct fs *fs, const struct mount_state *state, char *why, size_t whylen)
+int describe_adopt_options(struct fs *fs, const struct mount_state *state, char *why, size_t whylen)
 {
 	if (state->cache != (uint8_t)fs->options.cache) {
 		snprintf(why, whylen,
@@ -186,7 +186,7 @@ static int adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r, in
 	int err = state_get(r, &state);
 
 	if (!err)
-		err = adopt_options(fs, &state, why, whylen);
+		err = describe_adopt_options(fs, &state, why, whylen);
 	if (!err)
 		err = session_adopt(fs->session, threads, &state.session, *owner_fd, why, whylen);
 	if (err)

@@ -23,6 +23,7 @@ struct handle_state {
 	uint8_t kind;                            /* enum open_kind */
 	bool writes, appends, flushed, appended; /* handle.h */
 	uint64_t told;
+	uint64_t opened_by; /* not described: handle.h */
 };
 
 struct inode_state {
@@ -50,5 +51,7 @@ int inodes_describe(struct inode *inode, struct inode_state *state);
  * the state makes no sense, or the inode is there already. */
 int inodes_adopt(
 	struct fs *fs, const struct inode_state *state, const struct handle_state *handles);
+/* One more handle of a file that was adopted. -ENOMEM, -EINVAL: likewise. */
+int inodes_adopt_handle(struct inode *inode, const struct handle_state *state);
 
 #endif

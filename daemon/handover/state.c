@@ -170,7 +170,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 {
 	const struct fs_features *f = &state->features;
 	const bool *const features[] = {&f->direct_io_allow_mmap, &f->parallel_direct_writes,
-		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback};
+		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback, &f->resend};
 	const bool *const flags[] = {&state->nodiratime};
 
 	wire_put_u64(w, magic);
@@ -179,7 +179,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	wire_put_u64(w, state->ninodes);
 	wire_put_u64(w, state->nhandles);
 	put_session(w, &state->session);
-	put_flags(w, features, 5);
+	put_flags(w, features, 6);
 	wire_put_u8(w, state->cache);
 	wire_put_u8(w, state->access);
 	put_flags(w, flags, 1);
@@ -197,7 +197,7 @@ int state_get(struct wire_in *r, struct mount_state *state)
 {
 	struct fs_features *f = &state->features;
 	bool *const features[] = {&f->direct_io_allow_mmap, &f->parallel_direct_writes,
-		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback};
+		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback, &f->resend};
 	bool *const flags[] = {&state->nodiratime};
 	bool ours = wire_get_u64(r) == magic;
 	uint32_t version = wire_get_u32(r);
@@ -212,7 +212,7 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	if (r->truncated || !is_length(state, wire_in_left(r)))
 		return -EPROTO;
 	get_session(r, &state->session);
-	get_flags(r, features, 5);
+	get_flags(r, features, 6);
 	state->cache = wire_get_u8(r);
 	state->access = wire_get_u8(r);
 	get_flags(r, flags, 1);

@@ -7,7 +7,8 @@
  *                        <─── READY: its pid, a pidfd
  *     the mount stands (serve/pause.h)
  *     STATE              ──── state.h, the kernel's      takes all of it, resumes the session
- *                             connection ──────────>
+ *                             connection ──────────>     (a byte: whether a killed daemon's service
+ *                                                        has its mount)
  *                        <─── TAKEN ────────────────     its threads run, and read nothing
  *     its guard stands down
  *     GO                 ────────────────────────────>

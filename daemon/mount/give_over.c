@@ -23,7 +23,9 @@
 #include "daemon/handover/offer.h"
 #include "daemon/handover/talk.h"
 #include "daemon/mount/exit_status.h"
+#include "daemon/mount/revival.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/record/record.h"
 #include "daemon/remote/session_handover.h"
 #include "daemon/serve/pause.h"
 #include "daemon/serve/threads.h"
@@ -128,6 +130,7 @@ static int send_state(struct daemon *d)
 	autofree uint8_t *data = NULL;
 	autoclose int memory = memfd_create("rmemfs-handover", MFD_CLOEXEC);
 	int fds[TALK_FDS_MAX] = {fuse_port_fd(d->port), memory, -1};
+	uint8_t kept = d->kept;
 	size_t len;
 	int err = memory < 0 ? -errno : 0;
 
@@ -141,7 +144,7 @@ static int send_state(struct daemon *d)
 		return err;
 	err = write_all(memory, data, len);
 	if (!err)
-		err = talk_send(d->taker, TALK_STATE, NULL, 0, fds, fds[2] < 0 ? 2 : 3);
+		err = talk_send(d->taker, TALK_STATE, &kept, 1, fds, fds[2] < 0 ? 2 : 3);
 	if (err)
 		snprintf(d->why, sizeof(d->why), "the mount's state can't be told: %s",
 			errno_text(err));
@@ -216,6 +219,9 @@ static int let_go(struct daemon *d, const struct taker *taker)
 {
 	int err;
 
+	bool kept = d->kept;
+
+	revival_end(d);
 	connection_guard_watch(&d->survivor, 0, NULL);
 	CRASH_POINT("give.went");
 	err = talk_send(d->taker, TALK_GO, NULL, 0, NULL, 0);
@@ -228,6 +234,8 @@ static int let_go(struct daemon *d, const struct taker *taker)
 	}
 	if (err)
 		connection_guard_watch(&d->survivor, d->connection, control_socket_id(d->control));
+	if (err && kept)
+		revival_keep(d, record_head(d->record)->asked);
 	return err;
 }
 

@@ -104,6 +104,7 @@ static const struct opposite {
 	{"hard", "soft"},
 	{"noshare", "share"},
 	{"noexit_when_lost", "exit_when_lost"},
+	{"norevive", "revive"},
 	{"nolow_latency", "low_latency"},
 	{"nodebug_io", "debug_io"},
 };

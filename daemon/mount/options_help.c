@@ -39,6 +39,8 @@ const char options_help[] =
 	"  share, noshare          let other mounts write the export, too; all of them need it\n"
 	"  exit_when_lost, noexit_when_lost\n"
 	"                          unmount and end when the server has lost its memory\n"
+	"  revive, norevive        files stay open if the daemon is killed and a service manager\n"
+	"                          starts it again (not with share, nor cache=exclusive)\n"
 	"  low_latency, nolow_latency\n"
 	"                          keep this machine's CPUs awake: faster, but costs power\n"
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"

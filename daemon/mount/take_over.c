@@ -20,6 +20,7 @@
 #include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/fuse/port.h"
+#include "daemon/mount/revival.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/state.h"
 #include "daemon/handover/talk.h"
@@ -255,6 +256,7 @@ static int receive_state(struct take_over *t, struct daemon *d)
 	}
 	CRASH_POINT("take.told");
 	if (m.kind == TALK_STATE && m.nfds >= 2) {
+		t->kept = m.len && m.data[0];
 		err = adopt(d, &m);
 	} else {
 		snprintf(d->why, sizeof(d->why), "its daemon refuses: %.*s", (int)m.len,
@@ -273,14 +275,15 @@ static bool old_has_ended(const struct take_over *t, int limit_ms)
 }
 
 /* The stream has ended without GO. That alone does not say that the other daemon has. If it was
- * killed before its guard stood down, the mount has gone with it. */
+ * killed before its guard stood down, the mount has gone with it, or belongs to the next daemon of
+ * its service. */
 static int look_at_old(struct take_over *t, struct daemon *d)
 {
 	if (!old_has_ended(t, OLD_ENDS_MS)) {
 		snprintf(d->why, sizeof(d->why), "its daemon lives, but says nothing");
 		return -EPROTO;
 	}
-	if (fuse_port_disconnected(d->port, GUARD_MS)) {
+	if (t->kept || fuse_port_disconnected(d->port, GUARD_MS)) {
 		snprintf(d->why, sizeof(d->why), "its daemon was killed, and the mount with it");
 		return -ENOTCONN;
 	}
@@ -314,6 +317,7 @@ int take_over_run(struct take_over *t, struct daemon *d, const struct options *o
 		err = daemon_open(d, options);
 	if (err)
 		return err;
+	revival_prepare(d, options, t->offer.notify[0] && t->offer.unit[0]);
 	CRASH_POINT("take.ready");
 	err = say_ready(t);
 	if (err) {
@@ -352,7 +356,7 @@ void take_over_give_up(struct take_over *t, const char *why)
 /* ---- the service manager --------------------------------------------------------------------- */
 
 /* The manager takes notes of the main process alone, and warns of others. */
-void take_over_service(struct take_over *t)
+void take_over_service(struct take_over *t, struct daemon *d, const struct options *options)
 {
 	char text[32];
 
@@ -365,6 +369,8 @@ void take_over_service(struct take_over *t)
 		if (t->offer.limit_ms)
 			setenv("WATCHDOG_USEC", text, 1);
 		service_open();
+		revival_consider(d);
+		revival_keep(d, options->mountpoint_text);
 	}
 	close(steal_fd(&t->talk));
 	close(steal_fd(&t->old));

@@ -49,6 +49,7 @@ struct rpc_call {
 	/* The caller has leases, which others may wait for: it is sent, whatever waits for
 	 * others. */
 	bool nested;
+	uint64_t by; /* request_number() of the kernel's request that it is for; 0: for none */
 	/* rpc.c's: */
 	bool sent;
 	int status;

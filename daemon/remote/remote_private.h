@@ -18,6 +18,8 @@
 
 #include "daemon/remote/remote.h"
 #include "common/proof/key_proof.h"
+#include "daemon/record/record.h"
+#include "daemon/remote/replay.h"
 #include "daemon/remote/session_private.h"
 
 enum {
@@ -121,7 +123,10 @@ struct remote {
 	bool cancelling;                   /* a CANCEL is on its way */
 	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_pages, rpc_waiting_second,
 		rpc_waiting_reserved;
-	struct list rpc_refused; /* can't be coded; ended by the next tick */
+	struct list rpc_refused;  /* can't be coded; ended by the next tick */
+	struct list rpc_replayed; /* struct replay, whose call has its answer: by the next tick */
+	struct record_thread *record; /* NULL: nothing is recorded */
+	unsigned next_slot;           /* with a record slots are used in turn */
 
 	/* I/O. */
 	struct io_queue io[2]; /* by enum io_dir */
@@ -160,6 +165,8 @@ void connection_bye(struct remote *r);
 void slots_init(struct remote *r);
 /* Sets the slots that the attached channel has. They must be the same as before, else -EPROTO. */
 int slots_set(struct remote *r, unsigned nslots, unsigned nreserved);
+/* Tells the record of the slots that there are. */
+void slots_record(struct remote *r);
 void slots_channel_lost(struct remote *r);
 /* Sends requests again that were sent before, then waiting ones, as far as possible. */
 void slots_pump(struct remote *r);
@@ -173,6 +180,15 @@ void slots_fail_all(struct remote *r);
 /* Another session begins: the slots' first requests are to come. */
 void slots_begin_anew(struct remote *r);
 bool slots_are_idle(const struct remote *r);
+
+/* The call has the slot, as if it had been sent in it before. */
+void slots_resume(struct remote *r, unsigned i, struct rpc_call *call);
+
+/* ---- replay.c ----------------------------------------------------------------------------------
+ */
+
+/* Ends the calls that replay_answers() took. */
+void replay_deliver(struct remote *r);
 
 /* ---- io.c --------------------------------------------------------------------------------------
  */
@@ -204,6 +220,10 @@ bool region_table_want(struct remote *r, uint64_t *answer);
 
 /* Codes and sends a request. -EAGAIN: no send buffer now. -EPROTO, -EMSGSIZE: it can't be coded. */
 int remote_channel_send(struct remote *r, const struct rpc_request *req);
+/* The same for the call of a slot that has sent nothing yet: the message is recorded, if `note` is
+ * not NULL. */
+int remote_channel_send_recorded(
+	struct remote *r, const struct rpc_request *req, struct record_slot *note, uint64_t by);
 /* Gives the channel up, and keeps why for the log; nothing is sent on it any more. A later tick or
  * event deletes it, since events of it may be in the caller's hands. */
 void remote_channel_drop(struct remote *r, const char *format, ...)

@@ -77,6 +77,7 @@ int session_new(const struct session_options *options, const struct session_even
 	config.io_threads = 0;
 	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
 	pthread_mutex_init(&s->lock, NULL);
+	replays_init(&s->replays);
 	err = paths_open(s, options, &config, why, whylen);
 	if (err)
 		goto err_session;
@@ -119,6 +120,7 @@ void session_delete(struct session *s)
 {
 	if (!s)
 		return;
+	replays_fini(&s->replays);
 	client_id_release(&s->owner);
 	handshake_context_delete(s->handshakes);
 	free(s->key_file);
@@ -212,6 +214,8 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 void session_set_read_only(struct session *s, bool read_only)
 {
 	atomic_store(&s->read_only, read_only);
+	if (s->record)
+		atomic_store(&record_head(s->record)->read_only, read_only);
 	atomic_fetch_add(&s->keys, 1);
 	log_info("server %s: the session %s", s->server,
 		read_only ? "becomes read-only" : "is to write from now on");
@@ -231,6 +235,8 @@ void session_may_not_write(struct session *s, unsigned keys, const char *why)
 	pthread_mutex_lock(&s->lock);
 	if (atomic_load(&s->keys) == keys && !atomic_load(&s->read_only) && !had_keys(s, keys)) {
 		atomic_store(&s->read_only, true);
+		if (s->record)
+			atomic_store(&record_head(s->record)->read_only, true);
 		atomic_fetch_add(&s->keys, 1);
 		log_notice("server %s: the session stays read-only: %s", s->server, why);
 	}

@@ -12,7 +12,9 @@
 
 #include "common/transport/address.h"
 #include "daemon/remote/lingering.h"
+#include "daemon/record/record.h"
 #include "daemon/remote/client_id.h"
+#include "daemon/remote/replay.h"
 #include "daemon/remote/session.h"
 #include "daemon/request/io_thread.h"
 
@@ -108,6 +110,8 @@ struct session {
 	struct session_info info;
 	struct io_limits limits;
 
+	struct record *record; /* NULL: nothing is recorded */
+	struct replays replays;
 	const struct session_events *events;
 	struct session_thread threads[IO_THREADS_MAX];
 	atomic_uint nrunning; /* threads that have not called remote_stop() */

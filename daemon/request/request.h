@@ -138,6 +138,10 @@ struct forget {
  * them; see caller.h. */
 #define REQUEST_NO_ID UINT32_MAX
 
+/* In `unique` of a request that the kernel sends again since the daemon that had read it was killed
+ * (FUSE_UNIQUE_RESEND of Linux 6.9). Its answer repeats the bit. */
+#define REQUEST_RESENT (UINT64_C(1) << 63)
+
 enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1536 };
 
 struct request {
@@ -173,6 +177,17 @@ struct request {
 	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
+
+static inline bool request_is_resent(const struct request *req)
+{
+	return req->unique & REQUEST_RESENT;
+}
+
+/* The same however often the kernel has sent it. */
+static inline uint64_t request_number(const struct request *req)
+{
+	return req->unique & ~REQUEST_RESENT;
+}
 
 /* The operation's own state: struct write_state *st = request_state(req, struct write_state); */
 #define request_state(req, type)                                                                \

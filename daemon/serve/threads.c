@@ -209,7 +209,7 @@ static int open_descriptors(struct io_thread *thread, struct fuse_port *port)
 	int err;
 
 	thread->port = port;
-	err = fuse_port_clone(port, &priv->fuse_fd);
+	err = priv->fuse_fd < 0 ? fuse_port_clone(port, &priv->fuse_fd) : 0;
 	if (!err)
 		err = threads_watch(priv->epoll_fd, priv->wake_fd);
 	if (!err)
@@ -260,6 +260,17 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 struct io_thread *io_threads_thread(struct io_threads *group, unsigned index)
 {
 	return &group->threads[index];
+}
+
+int io_threads_descriptor(const struct io_threads *group, unsigned index)
+{
+	return group->threads[index].priv->fuse_fd;
+}
+
+int io_threads_adopt(struct io_threads *group, unsigned index, int fd)
+{
+	group->threads[index].priv->fuse_fd = fd;
+	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 int io_threads_standing(struct io_threads *group)

@@ -27,6 +27,12 @@ int io_threads_new(unsigned nthreads, unsigned nbuffers, const struct spinning *
 int io_threads_attach(struct io_threads *group, struct fs *fs, char *why, size_t whylen);
 int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why, size_t whylen);
 struct io_thread *io_threads_thread(struct io_threads *group, unsigned index);
+/* The thread's descriptor of the connection, once it was started. Requests that were read by it and
+ * not answered end with the last such descriptor, whatever process has it. */
+int io_threads_descriptor(const struct io_threads *group, unsigned index);
+/* The thread is to go on with such a descriptor of another process, which it takes. Before the
+ * start. */
+int io_threads_adopt(struct io_threads *group, unsigned index, int fd);
 /* The index of a thread that has not turned since the last call; -1: all have. A thread that has
  * nothing to do turns with each tick of 100 ms, too. Compares what the threads note; no clock is
  * asked. */

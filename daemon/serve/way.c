@@ -1,10 +1,13 @@
 /* way.c - see way.h. */
 #include "daemon/serve/way.h"
 
+#include <errno.h>
+
 #include "daemon/barrier/abandoned.h"
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inherited.h"
+#include "daemon/file/revived.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/wait_aside.h"
@@ -79,7 +82,7 @@ static void operation(struct request *req)
 	if (request_lacks_buffer(req)) {
 		op_watch_begin(req);
 		op_take_buffer(req, buffer_is_back);
-	} else {
+	} else if (!req->thread->fs->revived || revived_enter(req, carry_out)) {
 		carry_out(req);
 	}
 }
@@ -161,8 +164,10 @@ void way_barrier(struct request *req)
 
 	if (thread->fs->options.debug_io)
 		trace_begin(req, req->node);
-	if (thread->fs->inherited)
-		inherited_translate(thread->fs->inherited, req);
+	if (thread->fs->inherited && !inherited_translate(thread->fs->inherited, req)) {
+		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);
+		return;
+	}
 	if (thread->fs->sharing)
 		append_order_queue(req);
 	if (abandoned_enter(req, way_barrier_over))

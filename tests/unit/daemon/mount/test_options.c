@@ -271,6 +271,7 @@ static void options_parse__flags_are_taken_back(void **state)
 		{"soft", "hard"},
 		{"share", "noshare"},
 		{"exit_when_lost", "noexit_when_lost"},
+		{"revive", "norevive"},
 		{"low_latency", "nolow_latency"},
 		{"debug_io", "nodebug_io"},
 	};
