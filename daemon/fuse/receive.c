@@ -497,9 +497,11 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 
 /* ---- pages that are dropped ------------------------------------------------------------------ */
 
+/* A mount that is paused reads while pages are dropped. */
 static void look_again(struct io_thread *thread)
 {
-	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST) ||
+		atomic_load(&thread->shared->paused))
 		io_thread_wake(thread);
 }
 

@@ -31,6 +31,12 @@ struct io_thread *io_threads_thread(struct io_threads *group, unsigned index);
  * nothing to do turns with each tick of 100 ms, too. Compares what the threads note; no clock is
  * asked. */
 int io_threads_standing(struct io_threads *group);
+/* The descriptors by which the threads read requests, one for each. A request is answered on the
+ * one that it was read from, and fails if that is closed everywhere. So another process that goes
+ * on with callers who wait needs them. */
+void io_threads_devices(const struct io_threads *group, int *fds);
+/* Before io_threads_start(): the threads read by these, which are theirs from now on. */
+void io_threads_take_devices(struct io_threads *group, int *fds);
 /* Readable once every thread has ended. */
 int io_threads_ended_fd(const struct io_threads *group);
 /* No request is read any more; the threads finish their work and end. Any thread. */
