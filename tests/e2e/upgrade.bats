@@ -55,6 +55,26 @@ stays() {
 	[ "$(pid_of_mount)" = "$old" ]
 }
 
+child_stands() {
+	local child
+	child=$(pgrep -P "$upgrader") && all_stand "$child"
+}
+
+# stand_at POINT: a new daemon stands still at POINT.
+stand_at() {
+	RMEMFS_CRASH_AT=$1 RMEMFS_CRASH_BY=STOP rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&- &
+	upgrader=$!
+	until_true 10 child_stands
+}
+
+# goes_on: that one goes on, and has the mount.
+goes_on() {
+	kill -CONT "$(pgrep -P "$upgrader")"
+	wait "$upgrader"
+	old_has_ended "$daemon_pid"
+	moved_pid=$(pid_of_mount)
+}
+
 # ---- it moves -------------------------------------------------------------------------------------
 
 @test "open files, locks, mappings, a directory in part and a working directory outlive the daemon" {
@@ -99,6 +119,107 @@ stays() {
 	old=$(pid_of_mount)
 	umount "$mnt"
 	until_true 10 ended "$old"
+}
+
+# What the daemon had when it mounted is older.
+@test "the root directory has the attributes that it had before" {
+	local before
+	mount_rmem
+	chmod 1750 "$mnt"
+	chown 7:8 "$mnt"
+	mkdir "$mnt/a" "$mnt/b"
+	touch -d '2001-02-03 04:05:06.789' "$mnt"
+	setfattr -n user.a -v b "$mnt"
+	before=$(stat --cached=never -c '%a %u %g %h %s %Y.%y %Z.%z' "$mnt")
+	move
+	[ "$(stat --cached=never -c '%a %u %g %h %s %Y.%y %Z.%z' "$mnt")" = "$before" ]
+	rmdir "$mnt/b"
+	[ "$(stat --cached=never -c '%a %u %g %h' "$mnt")" = '1750 7 8 3' ]
+}
+
+# bats test_tags=once
+@test "the service manager is told of the new process" {
+	export NOTIFY_SOCKET=$dir/notify
+	# shellcheck disable=SC2016 # perl's variables
+	perl -MSocket -e '
+		my ($s, $m);
+		socket($s, AF_UNIX, SOCK_DGRAM, 0) && bind($s, sockaddr_un($ARGV[0])) or die $!;
+		$| = 1;
+		print "$m\n" while defined recv($s, $m, 4096, 0);' "$NOTIFY_SOCKET" >>"$dir/told" 3>&- &
+	until_true 5 test -S "$NOTIFY_SOCKET"
+	mount_rmem
+	unset NOTIFY_SOCKET
+	until_true 10 grep -q 'READY=1' "$dir/told"
+	RMEMFS_CRASH_AT=take.ready stays rmemfsctl upgrade "$mnt"
+	run ! grep MAINPID "$dir/told"
+	move
+	until_true 10 grep -q "^MAINPID=$moved_pid$" "$dir/told"
+	[ "$(grep -c MAINPID "$dir/told")" -eq 1 ]
+}
+
+change() {
+	rmemfs -c /dev/null -o "remount,$1" "$(mount_source)" "$mnt" 3>&-
+}
+
+is_read_only() {
+	grep -q " $mnt fuse[^ ]* ro," /proc/self/mounts &&
+		[ "$(status_of '.sessions[0].read_only')" = true ]
+}
+
+# Its message waits in the kernel, and the new daemon reads it.
+@test "a remount that comes while the mount stands is done by the new daemon" {
+	local remounter
+	mount_rmem
+	echo data >"$mnt/a"
+	stand_at take.connected
+	change ro &
+	remounter=$!
+	goes_on
+	exit_status "$remounter" 20
+	is_read_only
+	run ! touch "$mnt/b"
+	change rw
+	touch "$mnt/b"
+}
+
+@test "a remount between the offer and the pause keeps the mount where it is" {
+	mount_rmem
+	stand_at take.ready
+	change ro
+	kill -CONT "$(pgrep -P "$upgrader")"
+	if wait "$upgrader"; then false; fi
+	grep -q 'the mount has been remounted meanwhile' "$dir/moved.log"
+	is_read_only
+	move
+	is_read_only
+	run ! touch "$mnt/b"
+	change rw
+	touch "$mnt/b"
+}
+
+# bats test_tags=once
+@test "a mount that is unmounted while it stands ends, whoever goes on" {
+	local unmounter point
+	for point in take.told take.connected; do
+		echo "$point"
+		mount_rmem
+		echo data >"$mnt/a"
+		stand_at $point
+		umount "$mnt" 3>&- &
+		unmounter=$!
+		if [ $point = take.connected ]; then
+			child=$(pgrep -P "$upgrader")
+			kill -CONT "$child"
+			wait "$upgrader" || true
+			until_true 20 ended "$child"
+		else
+			if wait "$upgrader"; then false; fi
+		fi
+		exit_status "$unmounter" 20
+		exit_status "$daemon_pid" 20
+		daemon_pid=''
+		until_true 10 has_no_session
+	done
 }
 
 is_unmounted() {
