@@ -122,7 +122,7 @@ int sharing_describe(struct fs *fs, struct wire_out *w, const struct sharing_sta
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-/* What the kernel keeps is there under a lease, or was. */
+/* The kernel keeps things under the lease that is there, or under one that was lost. */
 static void adopt_fields_locked(struct inode *inode, const struct sharing_inode *state)
 {
 	lease_adopt_locked(inode, &state->lease);

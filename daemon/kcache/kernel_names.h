@@ -66,7 +66,7 @@ bool kernel_names_find(
 void kernel_names_set_refused(
 	struct kernel_names *s, uint32_t thread, struct name_key key, bool refused);
 
-/* ---- of a mount that moves to another daemon (handover/share.h) ----------------------------- */
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
 
 struct kernel_names_kept {
 	struct name_key key;

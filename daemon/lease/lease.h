@@ -194,9 +194,9 @@ bool lease_is_used_locked(const struct inode *inode);
 /* The inode goes back as a whole (inode_return.h): its lease is gone here. */
 void lease_end_locked(struct inode *inode);
 
-/* ---- of a mount that moves to another daemon (handover/share.h) ----------------------------- */
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
 
-/* What there is of an inode, while no message about it is on its way, and nobody uses it. */
+/* The facts of an inode, while no message about it is on its way, and nobody uses it. */
 struct lease_kept {
 	uint64_t number, returned;
 	uint8_t type;

@@ -61,7 +61,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 /* RELEASE: gives up the locks that belong to the handle. */
 void lock_handle_closed(struct request *req, struct inode *inode, const struct handle *handle);
 
-/* ---- of a mount that moves to another daemon (handover/share.h) ----------------------------- */
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
 
 struct lock_owner_kept {
 	uint64_t number, kernel;

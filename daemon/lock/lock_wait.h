@@ -39,7 +39,7 @@ void lock_look_again(struct io_thread *thread, uint64_t number);
 void lock_look_at_all(struct io_thread *thread);
 void lock_tick(struct io_thread *thread);
 
-/* ---- of a mount that moves to another daemon (handover/share.h) ----------------------------- */
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
 
 /* A wait of which the server knows. Its caller is answered on the descriptor that it was read from,
  * which is the thread's. */

@@ -121,7 +121,7 @@ goes_on() {
 	until_true 10 ended "$old"
 }
 
-# What the daemon had when it mounted is older.
+# Those that the daemon had when it mounted are older.
 @test "the root directory has the attributes that it had before" {
 	local before
 	mount_rmem

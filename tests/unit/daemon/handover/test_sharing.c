@@ -1,4 +1,5 @@
-/* What the description of a mount that shares has besides, and a mount that is made of it. */
+/* The description of a mount that shares: its part besides inodes and handles, and a mount that is
+ * made of it. */
 #include "common/rpc/lease_type.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/handover/sharing.h"
@@ -312,7 +313,7 @@ static void adopt__cut_or_longer__is_refused(void **state)
 	}
 }
 
-/* Whatever a byte is, nothing breaks: it is refused, or only another number is believed. */
+/* Nothing breaks by any byte: it is refused, or only another number is believed. */
 static void adopt__of_other_bytes__does_no_harm(void **state)
 {
 	static const uint8_t flips[] = {1, 0x80, 0xff};

@@ -204,7 +204,7 @@ static void pause__looks_again_at_what_came_last(void **state)
 	for (unsigned i = FIXTURE_THREADS; i-- > 0;)
 		pause_step(fx.threads[i]);
 	assert_int_equal(phase(), PAUSE_DRAINS);
-	fx.fs.threads[2].nbackground = 1; /* what the thread finds there */
+	fx.fs.threads[2].nbackground = 1; /* the thread finds it there */
 	does_not_stand();
 	fx.fs.threads[2].nbackground = 0;
 	stands();
@@ -255,7 +255,7 @@ static void recall__while_it_drains__is_served_before_it_rests(void **state)
 	runs();
 }
 
-/* Whatever is due, nothing is sent from RESTS on: another process has the slots. */
+/* Nothing is sent from RESTS on, though it is due: another process has the slots. */
 static void rest__sends_nothing(void **state)
 {
 	share();
