@@ -53,6 +53,22 @@ static void count_name(const struct kernel_names_kept *kept, void *arg)
 	state->nnames++;
 }
 
+static void count_message(const struct fuse_parked *message, void *arg)
+{
+	struct sharing_state *state = arg;
+
+	state->nmessages++;
+	state->message_bytes += message->len;
+}
+
+/* The mount's messages, thread by thread. */
+static void each_message(
+	struct fs *fs, void (*fn)(const struct fuse_parked *message, void *arg), void *arg)
+{
+	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
+		fuse_receive_each_parked(fs->threads[i].thread, fn, arg);
+}
+
 uint64_t sharing_count(struct fs *fs, struct sharing_state *state)
 {
 	struct counting c = {.state = state};
@@ -63,6 +79,7 @@ uint64_t sharing_count(struct fs *fs, struct sharing_state *state)
 	inode_each(fs, count_inode, &c);
 	state->nwaits = lock_waits_describe(fs->locks, NULL, 0);
 	kernel_names_each(&fs->looks->shown, count_name, state);
+	each_message(fs, count_message, state);
 	return c.busy;
 }
 
@@ -103,6 +120,11 @@ static void tell_name(const struct kernel_names_kept *kept, void *arg)
 	sharing_state_put_name(arg, kept);
 }
 
+static void tell_message(const struct fuse_parked *message, void *arg)
+{
+	sharing_state_put_message(arg, message);
+}
+
 int sharing_describe(struct fs *fs, struct wire_out *w, const struct sharing_state *state)
 {
 	autofree struct lock_owner_kept *owners = calloc(state->nowners + 1, sizeof(*owners));
@@ -117,6 +139,7 @@ int sharing_describe(struct fs *fs, struct wire_out *w, const struct sharing_sta
 	for (uint64_t i = 0; i < state->nwaits; i++)
 		sharing_state_put_wait(w, &waits[i]);
 	kernel_names_each(&fs->looks->shown, tell_name, w);
+	each_message(fs, tell_message, w);
 	return 0;
 }
 
@@ -202,6 +225,18 @@ static int adopt_name(struct fs *fs, struct wire_in *r)
 	return err ? err : kernel_names_adopt(&fs->looks->shown, &kept);
 }
 
+static int adopt_message(struct fs *fs, struct io_thread *threads, struct wire_in *r)
+{
+	struct fuse_parked message;
+	int err = sharing_state_get_message(r, &message);
+
+	if (err)
+		return err;
+	if (message.thread >= fs->options.session.io_threads)
+		return -EINVAL;
+	return fuse_receive_adopt_parked(&threads[message.thread], &message);
+}
+
 int sharing_adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r)
 {
 	struct sharing_state state;
@@ -217,5 +252,7 @@ int sharing_adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r)
 		err = adopt_wait(fs, threads, r);
 	for (uint64_t i = 0; !err && i < state.nnames; i++)
 		err = adopt_name(fs, r);
+	for (uint64_t i = 0; !err && i < state.nmessages; i++)
+		err = adopt_message(fs, threads, r);
 	return err || !wire_in_left(r) ? err : -EPROTO;
 }

@@ -1,6 +1,6 @@
 /* sharing.h - what a mount that shares its export has besides inodes.h: leases and pins with their
- * numbers, what the kernel keeps under leases, locks with their owners, and callers that wait for
- * locks.
+ * numbers, what the kernel keeps under leases, locks with their owners, callers that wait for
+ * locks, and messages that were read while the mount was paused.
  *
  * Nothing of it goes back to the server before another daemon takes it. So no other client gets
  * something meanwhile that is described, unless the server ends the session. A recall that comes

@@ -43,7 +43,8 @@ size_t sharing_state_bytes(const struct sharing_state *state)
 {
 	return SHARING_HEAD_BYTES + state->ninodes * SHARING_INODE_BYTES +
 	       state->npages * SHARING_PAGES_BYTES + state->nowners * SHARING_OWNER_BYTES +
-	       state->nwaits * SHARING_WAIT_BYTES + state->nnames * SHARING_NAME_BYTES;
+	       state->nwaits * SHARING_WAIT_BYTES + state->nnames * SHARING_NAME_BYTES +
+	       state->nmessages * SHARING_MESSAGE_BYTES + state->message_bytes;
 }
 
 void sharing_state_put(struct wire_out *w, const struct sharing_state *state)
@@ -55,13 +56,16 @@ void sharing_state_put(struct wire_out *w, const struct sharing_state *state)
 	wire_put_u64(w, state->nowners);
 	wire_put_u64(w, state->nwaits);
 	wire_put_u64(w, state->nnames);
+	wire_put_u64(w, state->nmessages);
+	wire_put_u64(w, state->message_bytes);
 }
 
 /* Each number is small enough to be multiplied. */
 static bool is_length(const struct sharing_state *state, size_t left)
 {
 	return state->ninodes <= left && state->npages <= left && state->nowners <= left &&
-	       state->nwaits <= left && state->nnames <= left &&
+	       state->nwaits <= left && state->nnames <= left && state->nmessages <= left &&
+	       state->message_bytes <= left &&
 	       left == sharing_state_bytes(state) - SHARING_HEAD_BYTES;
 }
 
@@ -74,6 +78,8 @@ int sharing_state_get(struct wire_in *r, struct sharing_state *state)
 	state->nowners = wire_get_u64(r);
 	state->nwaits = wire_get_u64(r);
 	state->nnames = wire_get_u64(r);
+	state->nmessages = wire_get_u64(r);
+	state->message_bytes = wire_get_u64(r);
 	return r->truncated || !is_length(state, wire_in_left(r)) ? -EPROTO : 0;
 }
 
@@ -241,5 +247,32 @@ int sharing_state_get_name(struct wire_in *r, struct kernel_names_kept *n)
 	n->name.directory = bits & 1;
 	n->name.refused = (uint8_t)(bits >> 1);
 	r->truncated |= bits >> 1 > SHOWN_REFUSED_NAMES;
+	return result(r);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+void sharing_state_put_message(struct wire_out *w, const struct fuse_parked *m)
+{
+	wire_put_u32(w, m->thread);
+	wire_put_u32(w, m->interrupted);
+	wire_put_u64(w, (uint64_t)m->since_ms);
+	wire_put_u64(w, (uint64_t)m->read_ns);
+	wire_put_u64(w, m->len);
+	wire_put(w, m->msg, m->len);
+}
+
+int sharing_state_get_message(struct wire_in *r, struct fuse_parked *m)
+{
+	uint32_t interrupted;
+
+	m->thread = wire_get_u32(r);
+	interrupted = wire_get_u32(r);
+	m->interrupted = interrupted;
+	m->since_ms = (int64_t)wire_get_u64(r);
+	m->read_ns = (int64_t)wire_get_u64(r);
+	m->len = wire_get_u64(r);
+	m->msg = wire_get_ref(r, m->len);
+	r->truncated |= interrupted > 1;
 	return result(r);
 }

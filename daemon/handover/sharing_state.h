@@ -1,6 +1,7 @@
 /* sharing_state.h - what a description (state.h) has of a mount that shares its export, as bytes:
  *
  *     numbers, keys of names | (inode | its pages, its owners of locks) ... | waits ... | names ...
+ *     | (message | its bytes) ...
  *
  * Pure: no I/O, no memory of its own.
  *
@@ -10,6 +11,7 @@
 #define RMEMFS_DAEMON_HANDOVER_SHARING_STATE_H
 
 #include "common/rpc/wire.h"
+#include "daemon/fuse/receive.h"
 #include "daemon/kcache/kernel_names.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/kcache/kernel_pages.h"
@@ -18,18 +20,20 @@
 #include "daemon/lock/lock_wait.h"
 
 enum {
-	SHARING_HEAD_BYTES = 6 * 8 + 2 * NAMEHASH_KEY_BYTES,
+	SHARING_HEAD_BYTES = 8 * 8 + 2 * NAMEHASH_KEY_BYTES,
 	SHARING_INODE_BYTES = 60,
 	SHARING_PAGES_BYTES = 16 + CACHED_RANGES * 16 + CACHED_LOOKERS * 12,
 	SHARING_OWNER_BYTES = 32,
 	SHARING_WAIT_BYTES = 64,
 	SHARING_NAME_BYTES = 32,
+	SHARING_MESSAGE_BYTES = 32,
 };
 
 struct sharing_state {
 	uint64_t lock_number; /* locks.h: the last one that was used */
 	uint8_t name_keys[2][NAMEHASH_KEY_BYTES];
-	uint64_t ninodes, npages, nowners, nwaits, nnames;
+	uint64_t ninodes, npages, nowners, nwaits, nnames, nmessages;
+	uint64_t message_bytes; /* of all messages */
 };
 
 struct sharing_inode {
@@ -54,6 +58,7 @@ void sharing_state_put_pages(struct wire_out *w, const struct cached_pages *page
 void sharing_state_put_owner(struct wire_out *w, const struct lock_owner_kept *owner);
 void sharing_state_put_wait(struct wire_out *w, const struct lock_wait_kept *wait);
 void sharing_state_put_name(struct wire_out *w, const struct kernel_names_kept *name);
+void sharing_state_put_message(struct wire_out *w, const struct fuse_parked *message);
 
 /* The reverse: what is left has to be as long as the numbers say. */
 int sharing_state_get(struct wire_in *r, struct sharing_state *state);
@@ -62,5 +67,7 @@ int sharing_state_get_pages(struct wire_in *r, struct cached_pages *pages);
 int sharing_state_get_owner(struct wire_in *r, struct lock_owner_kept *owner);
 int sharing_state_get_wait(struct wire_in *r, struct lock_wait_kept *wait);
 int sharing_state_get_name(struct wire_in *r, struct kernel_names_kept *name);
+/* The bytes stay where they are. */
+int sharing_state_get_message(struct wire_in *r, struct fuse_parked *message);
 
 #endif

@@ -430,13 +430,21 @@ static void forget_node(struct io_thread *thread, const struct forget *forget)
 	inode_put(inode);
 }
 
+/* Asked before the request is dispatched, when its handle is still the kernel's number. */
+static bool fs_holds_up_dropping(struct request *req)
+{
+	if (req->thread->fs->inherited)
+		inherited_translate(req->thread->fs->inherited, req);
+	return lease_holds_up_dropping(req);
+}
+
 const struct fuse_ops fs_fuse_ops = {
 	.dispatch = way_barrier,
 	.forget = forget_node,
 	.interrupt = interrupt_request,
 	.interrupt_other = lock_interrupt,
 	.begins_anew = way_begins_anew,
-	.holds_up_dropping = lease_holds_up_dropping,
+	.holds_up_dropping = fs_holds_up_dropping,
 	.payload_home = landing_open,
 	.payload_arrived = landing_arrived,
 	.payload_done = landing_done,

@@ -225,6 +225,9 @@ static void tick(struct io_thread *thread)
 	look_after_readers(thread);
 	fs_tick(thread, priv->now);
 	request_trim(thread);
+	/* Another process may have them. */
+	if (is_paused(thread))
+		return;
 	fuse_receive_give_up_parked(thread);
 	if (remote_gives_up(thread))
 		fuse_receive_refuse_parked(thread);

@@ -64,7 +64,7 @@ static bool is_drained(struct io_thread *thread)
 	bool committed = commit_tick(thread), told = access_time_tick(thread);
 
 	inode_return_flush(thread);
-	return committed && told && !pause_nrequests(thread) && list_empty(&priv->parked) &&
+	return committed && told && !pause_nrequests(thread) && fuse_receive_parked_stay(thread) &&
 	       list_empty(&priv->when_read) && list_empty(&priv->later) &&
 	       lock_waits_stand(thread) && !ft->nbackground && !ft->nacked &&
 	       remote_connected(thread) && remote_has_no_calls(thread);

@@ -6,7 +6,7 @@
  *      └─all are connected── RESUMES <────────────────pause_end────────────────────────────┘
  *
  * DRAINS: no message is read from the kernel, but while the kernel drops pages that a lease needs:
- * it may wait for a message behind. Requests that were read go on to their answers, and what was
+ * it may wait for a message behind. Others that were read for that stay parked. Requests that were read go on to their answers, and what was
  * written is committed. Recalls are served. Then all that the server has lent goes back: pages and
  * quota. Leases stay.
  * RESTS: no RPC begins. News from the server are left for later, as the server repeats them: in the

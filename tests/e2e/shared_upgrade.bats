@@ -239,6 +239,29 @@ wait_at_server() {
 	nobody_was_late
 }
 
+# Before a lease goes the kernel drops mapped pages, writes them back, and waits for READs: the mount that is about
+# to stand answers them.
+@test "mappings that both store into go back and forth while the mounts move" {
+	local check player n=1
+	begin 1 2
+	if ! timeout 60 twin_maps stored-is-read "$dir/1/probe" "$dir/2/probe" 2>"$dir/probe.log"; then
+		grep -q ENODEV "$dir/probe.log" || die "$(cat "$dir/probe.log")"
+		skip "MAP_SHARED needs Linux 6.9"
+	fi
+	for check in count-by-atomics crossed-faults append-to-mapped; do
+		echo "$check"
+		timeout 60 twin_maps $check "$dir/1/$check" "$dir/2/$check" 5 3>&- &
+		player=$!
+		while alive "$player"; do
+			move $n
+			n=$((3 - n))
+			pause 0.3
+		done
+		wait "$player"
+	done
+	nobody_was_late
+}
+
 # ---- others want what it has meanwhile ------------------------------------------------------------
 
 child_stands() {

@@ -1,5 +1,8 @@
 /* The description of a mount that shares: its part besides inodes and handles, and a mount that is
  * made of it. */
+#include <linux/fuse.h>
+#include <string.h>
+
 #include "common/rpc/lease_type.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/handover/sharing.h"
@@ -81,6 +84,26 @@ static void show_names(void)
 	kernel_names_set_refused(shown, 12, key_of(&old, "gone"), true);
 }
 
+/* Messages that the old one has read in its pause. */
+static void park_messages(void)
+{
+	struct {
+		struct fuse_in_header head;
+		char rest[7];
+	} msg = {.head = {.len = sizeof(msg), .opcode = FUSE_LOOKUP, .unique = 31}};
+	struct fuse_parked parked = {
+		.interrupted = true, .since_ms = 5, .read_ns = 6, .msg = &msg, .len = sizeof(msg)};
+
+	memcpy(msg.rest, "name", 5);
+	assert_int_equal(fuse_receive_adopt_parked(&threads_of(&old)[1], &parked), 0);
+	msg.head.unique = 32;
+	parked.interrupted = false;
+	assert_int_equal(fuse_receive_adopt_parked(&threads_of(&old)[1], &parked), 0);
+	parked.len--;
+	assert_int_equal(fuse_receive_adopt_parked(&threads_of(&old)[0], &parked), -EINVAL);
+	fuse_receive_drop_parked(&threads_of(&old)[0]);
+}
+
 static void make_inodes(void)
 {
 	struct inode *dir = add_inode(DIR_INO, S_IFDIR | 0700, 2);
@@ -124,6 +147,7 @@ static int setup(void **state)
 	map_file();
 	lock_file();
 	show_names();
+	park_messages();
 	data = NULL;
 	return 0;
 }
@@ -137,11 +161,19 @@ static void drop_waits(struct side *side)
 		;
 }
 
+static void drop_messages(struct side *side)
+{
+	for (unsigned i = 0; i < THREADS; i++)
+		fuse_receive_drop_parked(&threads_of(side)[i]);
+}
+
 static int teardown(void **state)
 {
 	free(data);
 	drop_waits(&old);
 	drop_waits(&new);
+	drop_messages(&old);
+	drop_messages(&new);
 	side_fini(&old);
 	side_fini(&new);
 	return 0;
@@ -240,6 +272,34 @@ static void adopt__locks_and_waits(void **state)
 	assert_int_equal(lock_owners_describe_locked(taken(FILE_INO), owners, 3), 1);
 }
 
+static void look_at_message(const struct fuse_parked *parked, void *arg)
+{
+	const struct fuse_in_header *head = parked->msg;
+	unsigned *n = arg;
+
+	assert_int_equal(parked->thread, 1);
+	assert_int_equal(parked->interrupted, *n == 0);
+	assert_int_equal(parked->since_ms, 5);
+	assert_int_equal(parked->read_ns, 6);
+	assert_int_equal(parked->len, head->len);
+	assert_int_equal(head->unique, 31 + *n);
+	assert_string_equal((const char *)(head + 1), "name");
+	++*n;
+}
+
+/* They wait for the end of the pause, in their order. */
+static void adopt__messages(void **state)
+{
+	unsigned n = 0;
+
+	take_over();
+	fuse_receive_each_parked(&threads_of(&new)[1], look_at_message, &n);
+	assert_int_equal(n, 2);
+	assert_true(threads_of(&new)[1].priv->any_parked);
+	assert_true(fuse_receive_parked_stay(&threads_of(&new)[1]));
+	assert_true(list_empty(&threads_of(&new)[0].priv->parked));
+}
+
 static void adopt__names_that_were_shown(void **state)
 {
 	struct kernel_names *shown = &fs_of(&new)->looks->shown;
@@ -330,6 +390,7 @@ static void adopt__of_other_bytes__does_no_harm(void **state)
 			nrefused += adopt(data, len) != 0;
 			data[at] ^= flips[i];
 			drop_waits(&new);
+			drop_messages(&new);
 		}
 	}
 	assert_true(nrefused > 500);
@@ -354,6 +415,7 @@ int main(void)
 		CASE(adopt__handles_of_a_lost_session),
 		CASE(adopt__locks_and_waits),
 		CASE(adopt__names_that_were_shown),
+		CASE(adopt__messages),
 		CASE(describe__what_was_adopted__is_the_same),
 		CASE(describe__something_under_way__is_refused),
 		CASE(adopt__cut_or_longer__is_refused),

@@ -163,6 +163,19 @@ static void pause__waits_for_what_was_read_and_has_no_room(void **state)
 	runs();
 }
 
+/* A message that was read for a drop, which did not wait for it. */
+static void pause__leaves_what_was_read_since(void **state)
+{
+	struct fs_fixture_parked parked;
+
+	fs_fixture_park(&fx, 1, &parked);
+	parked.stays = true;
+	assert_int_equal(begin(), 0);
+	stands();
+	runs();
+	fs_fixture_unpark(&fx, 1, &parked);
+}
+
 static void pause__waits_for_calls_and_writes_without_a_request(void **state)
 {
 	assert_int_equal(begin(), 0);
@@ -390,6 +403,7 @@ int main(void)
 		CASE(pause__a_second_time__works_as_the_first),
 		CASE(pause__waits_for_each_request_of_each_thread),
 		CASE(pause__waits_for_what_was_read_and_has_no_room),
+		CASE(pause__leaves_what_was_read_since),
 		CASE(pause__waits_for_calls_and_writes_without_a_request),
 		CASE(pause__waits_for_the_server),
 		CASE(pause__waits_for_pages_that_are_dropped),
