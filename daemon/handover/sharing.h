@@ -1,6 +1,7 @@
-/* sharing.h - what a mount that shares its export has besides inodes.h: leases and pins with their
- * numbers, what the kernel keeps under leases, locks with their owners, callers that wait for
- * locks, and messages that were read while the mount was paused.
+/* sharing.h - the part of a description that a mount has which shares its export: leases and pins
+ * with their numbers, locks with their owners, and callers that wait for locks. The kernel keeps
+ * things under leases, and has messages under way that were read while the mount was paused: these
+ * are told, too.
  *
  * Nothing of it goes back to the server before another daemon takes it. So no other client gets
  * something meanwhile that is described, unless the server ends the session. A recall that comes

@@ -32,20 +32,43 @@ pid_of() {
 	rmemfsctl status "$dir/$1" --json | jq .pid
 }
 
-# move N: mount N is another daemon's after it.
-move() {
-	local n=$1 old
-	old=$(pid_of "$n")
-	rmemfsctl upgrade "$dir/$n" >>"$dir/mount.$n.log" 2>&1 3>&-
-	if [ "$old" = "${mounts[n]:-}" ]; then
-		exit_status "$old" 10 || die "the old daemon ended with status $?"
+# taken N OLD: mount N was taken over from process OLD, which ends.
+taken() {
+	local n=$1
+	if [ "$2" = "${mounts[n]:-}" ]; then
+		exit_status "$2" 10 || die "the old daemon ended with status $?"
 		unset "mounts[$n]"
 	else
-		until_true 10 ended "$old"
+		until_true 10 ended "$2"
 	fi
 	moved[n]=$(pid_of "$n")
 	echo "${moved[n]}" >"$dir/mount.$n.pid"
-	[ "${moved[n]}" != "$old" ]
+	[ "${moved[n]}" != "$2" ]
+}
+
+upgrade() {
+	rmemfsctl upgrade "$dir/$1" >>"$dir/mount.$1.log" 2>&1 3>&-
+}
+
+# move N: mount N is another daemon's after it.
+move() {
+	local old
+	old=$(pid_of "$1")
+	upgrade "$1"
+	taken "$1" "$old"
+}
+
+# may_move N: the same, unless operations take too long, as on a slow machine. Then the mount stays.
+may_move() {
+	local old
+	old=$(pid_of "$1")
+	if upgrade "$1"; then
+		taken "$1" "$old"
+		nmoves=$((nmoves + 1))
+	else
+		[[ $(tail -n 1 "$dir/mount.$1.log") == *'have not ended within'* ]]
+		[ "$(pid_of "$1")" = "$old" ]
+	fi
 }
 
 # stays N COMMAND...: the upgrade fails, and the daemon that has the mount goes on with it.
@@ -229,14 +252,15 @@ wait_at_server() {
 	local player n=1
 	begin 1 2
 	coherence --seconds 12 "$dir/1" "$dir/2" >"$dir/coherence.log" 2>&1 3>&- &
-	player=$!
+	player=$! nmoves=0
 	while alive "$player"; do
-		move $n
+		may_move $n
 		n=$((3 - n))
 		pause 0.5
 	done
+	[ $nmoves -gt 0 ]
 	wait "$player" || die "$(tail -n 50 "$dir/coherence.log")"
-	nobody_was_late
+	no_log_says 'session lost'
 }
 
 # Before a lease goes the kernel drops mapped pages, writes them back, and waits for READs: the mount that is about
@@ -251,15 +275,17 @@ wait_at_server() {
 	for check in count-by-atomics crossed-faults append-to-mapped; do
 		echo "$check"
 		timeout 60 twin_maps $check "$dir/1/$check" "$dir/2/$check" 5 3>&- &
-		player=$!
+		player=$! nmoves=0
 		while alive "$player"; do
-			move $n
+			may_move $n
 			n=$((3 - n))
 			pause 0.3
 		done
 		wait "$player"
+		echo "$nmoves moves"
+		[ $nmoves -gt 0 ]
 	done
-	nobody_was_late
+	no_log_says 'session lost'
 }
 
 # ---- others want what it has meanwhile ------------------------------------------------------------
@@ -276,6 +302,10 @@ stand_at() {
 	until_true 10 child_stands
 }
 
+somebody_waits() {
+	[ "$(status_of '.exports[0].leases.waiting')" -gt 0 ]
+}
+
 went_wrong() {
 	if wait "$upgrader"; then false; fi
 }
@@ -289,38 +319,45 @@ goes_on() {
 	moved[$1]=$(pid_of "$1")
 }
 
-# The other mount waits for a lease while the old daemon stands, or the new one does not go on yet.
+# wait_for_what_stands FILE: a reader of mount 2 waits for what mount 1 has written, which stands.
+wait_for_what_stands() {
+	cat "$dir/2/$1" >"$dir/read" 3>&- &
+	reader=$!
+	until_true 10 somebody_waits
+}
+
+# has_read FILE: the reader goes on, and sees what is written after that, too.
+has_read() {
+	exit_status "$reader" 10 || die "the reader waits"
+	[ "$(wc -l <"$dir/read")" -eq 2 ]
+	tell "$1"
+	says "$1" 'wrote wrote wrote'
+	[ "$(wc -l <"$dir/2/$1")" -eq 3 ]
+	let_go "$1"
+}
+
+# The lease of a file that is written a second time stays, as that is no close.
 @test "a recall that comes while the mount stands is served by whoever goes on" {
-	local point reader
+	local point
 	begin 1 2
-	for point in take.told take.connected; do
+	for point in take.told take.connected last; do
 		echo "$point"
 		keep $point "$dir/1/$point"
 		says $point wrote
-		stand_at $point 1
-		cat "$dir/2/$point" >"$dir/read" 3>&- &
-		reader=$!
-		went_wrong
-		exit_status "$reader" 10 || die "the reader waits"
-		[ "$(cat "$dir/read")" = before ]
 		tell $point
 		says $point 'wrote wrote'
-		[ "$(tail -n 1 "$dir/2/$point")" = after ]
-		let_go $point
+		if [ $point = last ]; then
+			stand_at take.connected 1
+			wait_for_what_stands $point
+			goes_on 1
+		else
+			stand_at $point 1
+			wait_for_what_stands $point
+			went_wrong
+		fi
+		has_read $point
 	done
-	keep last "$dir/1/last"
-	says last wrote
-	stand_at take.connected 1
-	cat "$dir/2/last" >"$dir/read" 3>&- &
-	reader=$!
-	goes_on 1
-	exit_status "$reader" 10 || die "the reader waits"
-	[ "$(cat "$dir/read")" = before ]
-	tell last
-	says last 'wrote wrote'
-	[ "$(tail -n 1 "$dir/2/last")" = after ]
-	let_go last
-	nobody_was_late
+	no_log_says 'session lost'
 }
 
 @test "a lock that becomes free while the mount stands is had by who waits in it" {
