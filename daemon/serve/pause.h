@@ -6,9 +6,9 @@
  *      └─all are connected── RESUMES <────────────────pause_end────────────────────────────┘
  *
  * DRAINS: no message is read from the kernel, but while the kernel drops pages that a lease needs:
- * it may wait for a message behind. Others that were read for that stay parked. Requests that were read go on to their answers, and what was
- * written is committed. Recalls are served. Then all that the server has lent goes back: pages and
- * quota. Leases stay.
+ * it may wait for a message behind. Others that were read for that stay parked. Requests that were
+ * read before go on to their answers, and all that was written is committed. Recalls are served.
+ * Then all that the server has lent goes back: pages and quota. Leases stay.
  * RESTS: no RPC begins. News from the server are left for later, as the server repeats them: in the
  * next PING's answer, to whoever asks then.
  * STANDS: no request, no RPC and no transfer is there, nothing is dirty, and each thread's channel
