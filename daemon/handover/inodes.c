@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/barrier/session_renewal.h"
 #include "daemon/file/handle.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/inode_return.h"
@@ -27,6 +28,9 @@ static void describe_handle(const struct handle *handle, struct handle_state *st
 		.flushed = handle->flushed,
 		.appended = atomic_load(&handle->appended),
 		.told = handle->told,
+		.stores = handle->stores,
+		.stale = session_renewal_handle_is_stale(handle->inode->fs, handle),
+		.unlocked = atomic_load(&handle->unlocked),
 	};
 }
 
@@ -114,8 +118,12 @@ static int adopt_handle_locked(struct inode *inode, const struct handle_state *s
 	handle->told = state->told;
 	handle->opened_by = state->opened_by;
 	atomic_store(&handle->appended, state->appended);
+	handle->stores = state->stores;
+	session_renewal_handle_adopted(fs, handle, state->stale);
+	atomic_store(&handle->unlocked, state->unlocked);
 	inode->nwriters += handle->writes;
 	inode->cached->nappenders += handle->appends;
+	inode->cached->nstorers += handle->stores;
 	inode->nopen_cached += handle->kind == OPENED_CACHED;
 	list_add_tail(&inode->handles, &handle->link);
 	inherited_set(fs->inherited, state->number, handle);

@@ -178,6 +178,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	wire_put_u32(w, 0);
 	wire_put_u64(w, state->ninodes);
 	wire_put_u64(w, state->nhandles);
+	wire_put_u64(w, state->sharing_bytes);
 	put_session(w, &state->session);
 	put_flags(w, features, 6);
 	wire_put_u8(w, state->cache);
@@ -189,8 +190,9 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 static bool is_length(const struct mount_state *state, size_t left)
 {
 	return state->ninodes <= left / STATE_INODE_BYTES &&
-	       state->nhandles <= left / STATE_HANDLE_BYTES &&
-	       left == state_bytes(state->ninodes, state->nhandles) - STATE_HEAD_BYTES;
+	       state->nhandles <= left / STATE_HANDLE_BYTES && state->sharing_bytes <= left &&
+	       left == state_bytes(state->ninodes, state->nhandles) - STATE_HEAD_BYTES +
+			       state->sharing_bytes;
 }
 
 int state_get(struct wire_in *r, struct mount_state *state)
@@ -209,6 +211,7 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	r->truncated |= wire_get_u32(r) != 0;
 	state->ninodes = wire_get_u64(r);
 	state->nhandles = wire_get_u64(r);
+	state->sharing_bytes = wire_get_u64(r);
 	if (r->truncated || !is_length(state, wire_in_left(r)))
 		return -EPROTO;
 	get_session(r, &state->session);
@@ -262,17 +265,19 @@ int state_get_inode(struct wire_in *r, struct inode_state *i)
 
 void state_put_handle(struct wire_out *w, const struct handle_state *h)
 {
-	const bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended};
+	const bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended, &h->stores,
+		&h->stale, &h->unlocked};
 
 	wire_put_u64(w, h->number);
 	wire_put_u64(w, h->told);
 	wire_put_u32(w, h->kind);
-	put_flags(w, flags, 4);
+	put_flags(w, flags, 7);
 }
 
 int state_get_handle(struct wire_in *r, struct handle_state *h)
 {
-	bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended};
+	bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended, &h->stores,
+		&h->stale, &h->unlocked};
 	uint32_t kind;
 
 	h->number = wire_get_u64(r);
@@ -280,6 +285,6 @@ int state_get_handle(struct wire_in *r, struct handle_state *h)
 	kind = wire_get_u32(r);
 	r->truncated |= kind > UINT8_MAX;
 	h->kind = (uint8_t)kind;
-	get_flags(r, flags, 4);
+	get_flags(r, flags, 7);
 	return r->truncated ? -EPROTO : 0;
 }

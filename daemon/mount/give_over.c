@@ -96,12 +96,6 @@ void give_over_begin(struct daemon *d)
 		give_over_refuse(d, "the mount is ending");
 		return;
 	}
-	if (d->fs_options.session.sharing) {
-		give_over_refuse(d,
-			"a mount with 'share' can't move to another daemon: unmount it, "
-			"and mount it again");
-		return;
-	}
 	err = d->argc > OFFER_ARGS_MAX ? -E2BIG : send_offer(d);
 	CRASH_POINT("give.offered");
 	if (!err)
@@ -129,14 +123,16 @@ static int send_state(struct daemon *d)
 {
 	autofree uint8_t *data = NULL;
 	autoclose int memory = memfd_create("rmemfs-handover", MFD_CLOEXEC);
-	int fds[TALK_FDS_MAX] = {fuse_port_fd(d->port), memory, -1};
+	int fds[TALK_FDS_MAX] = {fuse_port_fd(d->port), memory};
+	unsigned nfds = 2 + d->fs_options.session.io_threads;
 	uint8_t kept = d->kept;
 	size_t len;
 	int err = memory < 0 ? -errno : 0;
 
+	io_threads_devices(d->threads, &fds[2]);
 	if (!err)
-		err = describe_mount(d->fs, io_threads_thread(d->threads, 0), &data, &len, &fds[2],
-			d->why, sizeof(d->why));
+		err = describe_mount(d->fs, io_threads_thread(d->threads, 0), &data, &len,
+			&fds[nfds], d->why, sizeof(d->why));
 	if (memory < 0)
 		snprintf(d->why, sizeof(d->why), "the mount's state can't be told: %s",
 			errno_text(err));
@@ -144,7 +140,7 @@ static int send_state(struct daemon *d)
 		return err;
 	err = write_all(memory, data, len);
 	if (!err)
-		err = talk_send(d->taker, TALK_STATE, &kept, 1, fds, fds[2] < 0 ? 2 : 3);
+		err = talk_send(d->taker, TALK_STATE, &kept, 1, fds, nfds + (fds[nfds] >= 0));
 	if (err)
 		snprintf(d->why, sizeof(d->why), "the mount's state can't be told: %s",
 			errno_text(err));

@@ -91,8 +91,7 @@ static bool store(struct daemon *d, int owner)
 	unsigned n = d->fs_options.session.io_threads;
 	int fds[IO_THREADS_MAX + 1] = {fuse_port_fd(d->port)}, record = record_fd(d->record);
 
-	for (unsigned i = 0; i < n; i++)
-		fds[1 + i] = io_threads_descriptor(d->threads, i);
+	io_threads_devices(d->threads, &fds[1]);
 	return service_store(name_record, &record, 1, KEEP_MS) &&
 	       (owner < 0 || service_store(name_owner, &owner, 1, KEEP_MS)) &&
 	       service_store(name_connection, fds, n + 1, KEEP_MS) && service_await(KEEP_MS);
@@ -302,12 +301,11 @@ static int take_guard(struct daemon *d)
 
 static int adopt_connection(struct daemon *d, struct found *found)
 {
-	unsigned n = d->fs_options.session.io_threads;
 	int err = fuse_port_adopt(
 		steal_fd(&found->connection[0]), d->fs_options.session.mountpoint, &d->port);
 
-	for (unsigned i = 0; !err && i < n; i++)
-		err = io_threads_adopt(d->threads, i, steal_fd(&found->connection[1 + i]));
+	if (!err)
+		err = io_threads_take_devices(d->threads, &found->connection[1]);
 	if (!err && fuse_port_disconnected(d->port, 0))
 		err = -ENOTCONN;
 	if (err)

@@ -222,15 +222,23 @@ static int read_state(int fd, uint8_t **data, size_t *len)
 	return 0;
 }
 
-/* Takes the descriptors out of the message: the kernel's connection, the description, and mostly
- * the owner's name. */
+/* So many descriptors STATE has, and mostly one more: the owner's name. */
+static unsigned state_fds(const struct daemon *d)
+{
+	return 2 + d->fs_options.session.io_threads;
+}
+
+/* Takes the descriptors out of the message: the kernel's connection, the description, the threads'
+ * devices, and the owner's name. */
 static int adopt(struct daemon *d, struct talk_message *m)
 {
 	autofree uint8_t *data = NULL;
-	int owner = m->nfds == 3 ? steal_fd(&m->fds[2]) : -1;
+	int owner = m->nfds > state_fds(d) ? steal_fd(&m->fds[state_fds(d)]) : -1;
 	size_t len = 0;
 	int err = read_state(m->fds[1], &data, &len);
 
+	if (!err)
+		err = io_threads_take_devices(d->threads, &m->fds[2]);
 	if (err) {
 		snprintf(d->why, sizeof(d->why), "the description of the mount can't be read: %s",
 			errno_text(err));
@@ -255,7 +263,7 @@ static int receive_state(struct take_over *t, struct daemon *d)
 		return err;
 	}
 	CRASH_POINT("take.told");
-	if (m.kind == TALK_STATE && m.nfds >= 2) {
+	if (m.kind == TALK_STATE && m.nfds >= state_fds(d)) {
 		t->kept = m.len && m.data[0];
 		err = adopt(d, &m);
 	} else {

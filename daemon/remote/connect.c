@@ -146,9 +146,11 @@ void connection_rest(struct remote *r)
 	r->state = REMOTE_AT_REST;
 }
 
-/* The time of rest is no silence of the server. */
+/* The time of rest is no silence of the server. News that came meanwhile were left: the next tick
+ * asks for them. */
 void connection_resume(struct remote *r, int64_t now)
 {
+	r->rung |= r->state == REMOTE_READY;
 	if (r->state != REMOTE_AT_REST)
 		return;
 	missing(r);
@@ -324,6 +326,21 @@ static bool takes_more(struct remote *r, const struct rpc_reply *rep)
 	return true;
 }
 
+/* A mount that connects with a session takes it over from another process, which hears it, too. */
+static void take_refusal(struct remote *r, int status, const char *why)
+{
+	struct session *s = r->session;
+
+	if (s->id && status == -EROFS)
+		session_may_not_write(s, r->keys, why);
+	else if (s->id && s->sharing && status == -EIDRM)
+		session_end(s, why);
+	else if (s->id && (status == -EBUSY || status == -EIDRM))
+		session_lose(s, why);
+	else if ((s->id || s->ended_id) && status == -ESTALE)
+		session_lose(s, why);
+}
+
 static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 {
 	struct session *s = r->session;
@@ -347,14 +364,8 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		paths_refused(r, why);
 		scout_look_now(s);
 	}
-	if (s->id && rep->status == -EROFS)
-		session_may_not_write(s, r->keys, why);
-	else if (s->id && s->sharing && rep->status == -EIDRM)
-		session_end(s, why);
-	else if (s->id && (rep->status == -EBUSY || rep->status == -EIDRM))
-		session_lose(s, why);
-	else if ((s->id || s->ended_id) && rep->status == -ESTALE)
-		session_lose(s, why);
+	if (!s->connecting)
+		take_refusal(r, rep->status, why);
 	r->refused = true;
 	remote_channel_drop(r, "refused: %s", why);
 }

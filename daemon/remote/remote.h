@@ -158,7 +158,7 @@ bool remote_is_idle(const struct io_thread *thread);
 /* For a thread without calls: its channel is closed in order, and no other one is made before
  * remote_resume(). Meanwhile another process may have the session (session_handover.h). */
 void remote_rest(struct io_thread *thread);
-/* Harmless while it does not rest. */
+/* If it does not rest, it only asks for news. */
 void remote_resume(struct io_thread *thread);
 
 /* For an idle thread of a session that has ended: its next request is the first of another

@@ -236,7 +236,8 @@ struct request_shared {
 	bool sharing;               /* they may wait for other clients; set before the first one */
 	unsigned interrupt_wait_ms; /* caller_ends_wait(); likewise */
 	uint64_t aside_max;         /* likewise */
-	atomic_bool paused;         /* no message is read from the kernel: serve/pause.h */
+	atomic_bool paused;         /* no message is read from the kernel, but for a drop:
+				     * serve/pause.h */
 	atomic_ullong aside_bytes;  /* memory of what is set aside, and of its payloads */
 	/* ndropping: ranges of pages that the kernel is about to drop before their lease goes. It
 	 * may wait for messages that no thread has read yet, or has room for. ndrops: how many
