@@ -27,6 +27,7 @@
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/session/penalty.h"
+#include "server/session/refusals.h"
 
 enum {
 	CHANNEL_SLOTS = 16,   /* of each channel */
@@ -150,6 +151,7 @@ struct server {
 	uint64_t refused;    /* channel_refused() of channels that are gone */
 	struct rpc_counters ended; /* of exports that were removed */
 	struct penalties penalties;
+	struct refusals refusals;
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or
 	 * free. */

@@ -5,6 +5,7 @@
 # bats file_tags=keyed
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
+bats_require_minimum_version 1.5.0
 load helpers
 load mounts
 
@@ -152,6 +153,13 @@ two_exports() {
 	log_has "refused: its key $(key_id web) has other bytes than ours"
 	second=${output//$(key_id web)/ID}
 	[ "${first/fingerprint ????????/}" = "${second/fingerprint ????????/}" ]
+	[ "$(status_of '[.refused_keys[] | "\(.key) \(.known)"] | sort | join(", ")')" = \
+		"$(printf '%s\n' "$(key_id unknown) false" "$(key_id web) true" | LC_ALL=C sort | paste -sd, | sed 's/,/, /')" ]
+	# The log has a line of each, and no word of cryptography.
+	[ "$(grep -c "refused: no key $(key_id unknown) here" "$dir/server.log")" = 1 ]
+	run ! grep -i binder "$dir/server.log"
+	run -1 rmemfsctl health "$socket"
+	[[ $output == *"warning: server: key $(key_id web), from tcp "*"; cause: its key $(key_id web) has other bytes than ours"*"copy the server's file over the client's"* ]]
 	key_file=$dir/web.key
 	mount_source() { echo "$own:/a"; }
 	mount_rmem

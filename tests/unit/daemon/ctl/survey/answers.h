@@ -39,9 +39,12 @@ static const char server_answer[] =
 	"{\"index\":1,\"transport\":\"tcp\",\"device\":\"tcp\","
 	"\"peer\":\"tcp 10.0.0.1:39392\",\"state\":\"open\",\"keys\":1,\"key\":\"test-6qpp\","
 	"\"protection\":\"all\"}],\"counters\":{\"reads\":0,\"writes\":0,\"read_bytes\":0,"
-	"\"write_bytes\":0,\"rpcs\":0,\"rpc_data_bytes\":0},\"waits_for\":[]}],"
+	"\"write_bytes\":0,\"rpcs\":0,\"rpc_data_bytes\":0},\"waits_for\":[],\"pid\":0,\"stopped\":false,"
+	"\"key\":\"test-6qpp\",\"reconnects\":{\"count\":0,\"recent\":0},"
+	"\"late_recalls\":{\"count\":0,\"recent\":0,\"longest_ms\":0}}],"
 	"\"totals\":{\"reads\":0,\"writes\":0,\"read_bytes\":0,\"write_bytes\":0,"
-	"\"rpcs\":0,\"rpc_data_bytes\":0},\"channels\":3,\"refused\":0}";
+	"\"rpcs\":0,\"rpc_data_bytes\":0},\"channels\":3,\"refused\":0,"
+	"\"refused_keys\":[]}";
 
 static const char mount_answer[] =
 	"{\"mountpoint\":\"/mnt/rmem\",\"source\":\"10.0.0.1:/data\",\"connection\":42,"
