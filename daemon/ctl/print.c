@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/conf/conf.h"
+#include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
 
 enum { SIZE_CHARS = 32 };
@@ -31,6 +32,16 @@ static void print_offsets(const json_t *store)
 				     "without large files can't list directories");
 }
 
+/* Not in the first seconds. */
+static void print_cpu(const json_t *root)
+{
+	struct cpu_wait_view view;
+	char text[CPU_WAIT_TEXT_BYTES];
+
+	if (ctl_cpu_view(root, &view) && view.span_ms >= CPU_WAIT_LEAST_MS)
+		printf("cpu: it %s\n", cpu_wait_text(&view, text));
+}
+
 static void print_server(const json_t *root)
 {
 	const json_t *store = json_object_get(root, "store"), *address;
@@ -45,6 +56,7 @@ static void print_server(const json_t *root)
 		size_of(store, "bytes", bytes));
 	print_offsets(store);
 	printf("lease_time %" PRIu64 " s\n", ctl_json_number(root, "lease_ms") / 1000);
+	print_cpu(root);
 	json_array_foreach(json_object_get(root, "listen"), i, address)
 		printf("listening on %s\n", json_string_value(address));
 }
@@ -632,6 +644,7 @@ static void print_for_client(const json_t *root)
 		ctl_json_text(root, "version"), ctl_json_number(root, "uptime_ms") / 1000,
 		ctl_json_number(root, "lease_ms") / 1000, *key ? "with key " : "without a key",
 		key);
+	print_cpu(root);
 	print_exports(root);
 	print_sessions(root);
 }

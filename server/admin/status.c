@@ -421,6 +421,7 @@ static json_t *status_describe(struct server *s, bool names)
 	json_object_set_new(root, "totals", describe_counters(&sum));
 	json_object_set_new(root, "channels", json_u64(s->nconns));
 	json_object_set_new(root, "refused", json_u64(sum_refused(s)));
+	json_object_set_new(root, "cpu", trouble_describe_cpu(s));
 	json_object_set_new(root, "refused_keys", trouble_describe_refusals(s));
 	return root;
 }
@@ -476,10 +477,11 @@ static json_t *describe_for_client(const struct conn *c)
 		json_decref(sessions);
 		return status_describe(s, false);
 	}
-	return json_pack("{s:s s:i s:I s:I s:s s:o s:o}", "version", RMEMFS_VERSION, "wire_version",
-		(int)wire_version(), "uptime_ms", (json_int_t)(now_ms() - s->start_ms), "lease_ms",
-		(json_int_t)s->lease_ms, "key", c->has_proof ? c->proof.id : "", "exports", exports,
-		"sessions", sessions);
+	return json_pack("{s:s s:i s:I s:I s:s s:o s:o s:o}", "version", RMEMFS_VERSION,
+		"wire_version", (int)wire_version(), "uptime_ms",
+		(json_int_t)(now_ms() - s->start_ms), "lease_ms", (json_int_t)s->lease_ms, "key",
+		c->has_proof ? c->proof.id : "", "exports", exports, "sessions", sessions, "cpu",
+		trouble_describe_cpu(s));
 }
 
 /* ---- over tcp and verbs ---------------------------------------------------------------------- */

@@ -53,3 +53,18 @@ json_t *trouble_describe_refusals(const struct server *s)
 	}
 	return list;
 }
+
+json_t *trouble_describe_cpu(const struct server *s)
+{
+	struct cpu_wait_view view;
+
+	cpu_wait_look(&s->cpu, now_ms(), &view);
+	return json_pack("{s:I s:o s:o s:I s:b s:b s:I s:I s:I}", "span_ms",
+		(json_int_t)view.span_ms, "wait_ms",
+		view.known ? json_integer(view.wait_ms) : json_null(), "total_wait_ms",
+		view.known ? json_integer(view.total_wait_ms) : json_null(), "late_ms",
+		(json_int_t)view.late_ms, "throttled", (int)view.throttled, "starved",
+		(int)view.starved, "pauses", (json_int_t)view.npauses, "recent_pauses",
+		(json_int_t)view.recent_pauses, "longest_pause_ms",
+		(json_int_t)view.longest_pause_ms);
+}

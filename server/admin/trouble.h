@@ -1,4 +1,5 @@
-/* trouble.h - the parts of the status that tell why somebody waits: late clients, refused keys.
+/* trouble.h - the parts of the status that tell why somebody waits: late clients, refused keys, a server
+ * without CPU.
  *
  * THREADS  The metadata thread.
  */
@@ -13,5 +14,7 @@
 void trouble_describe_session(const struct client_session *session, json_t *object);
 /* A list. */
 json_t *trouble_describe_refusals(const struct server *s);
+/* How much the metadata thread waits for a CPU. */
+json_t *trouble_describe_cpu(const struct server *s);
 
 #endif

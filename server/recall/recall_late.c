@@ -36,6 +36,14 @@ static int stopped_process(const struct client_session *session)
 	return 0;
 }
 
+static bool server_is_starved(const struct server *s, int64_t now)
+{
+	struct cpu_wait_view view;
+
+	cpu_wait_look(&s->cpu, now, &view);
+	return view.starved;
+}
+
 /* What is known of the reason: "; its connection is gone". "": nothing. */
 static void describe_cause(const struct client_session *session, int64_t now, char *buf, size_t len)
 {
@@ -43,7 +51,9 @@ static void describe_cause(const struct client_session *session, int64_t now, ch
 	int pid = stopped_process(session);
 
 	*buf = '\0';
-	if (pid)
+	if (server_is_starved(session->server, now))
+		snprintf(buf, len, "; but this server itself gets too little CPU");
+	else if (pid)
 		snprintf(buf, len, "; its process %d is stopped: kill -CONT %d", pid, pid);
 	else if (list_empty(&session->conns))
 		snprintf(buf, len, "; its connection is gone");
@@ -77,7 +87,7 @@ void recall_note_end(const struct recall *r)
 	struct late_recalls *late = &r->session->late;
 	int64_t now = now_ms(), ms = now - r->since_ms;
 
-	if (ms < SLOW_MS)
+	if (ms < SLOW_MS || server_is_starved(r->session->server, now))
 		return;
 	late->count++;
 	recent_add(&late->recent, now);

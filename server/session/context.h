@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/cpu_wait.h"
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
 #include "common/transport/transport.h"
@@ -133,6 +134,9 @@ struct server {
 	int64_t judged_ms, judge_ms; /* when silence was judged last, and is to be next */
 	int64_t look_ms;             /* see lost_memory.h */
 	struct fullness fullness;
+	struct cpu_wait cpu; /* see lateness.h */
+	int64_t due_ms;      /* the next tick; 0: none */
+	bool starved_told;   /* to the service manager */
 	bool stopping;
 	bool reclaim;            /* meta_reclaim has something to do */
 	bool rings_wanted;       /* by some session */

@@ -112,6 +112,34 @@ is_silent() {
 	until_true 20 says "$mnt"
 }
 
+# Under SCHED_IDLE, on a CPU that another program has.
+@test "a server without CPU says so, and so do status and health, and nobody else is blamed" {
+	local hog
+	start_server
+	mount_rmem
+	taskset -a -c -p 0 "$server_pid"
+	chrt --idle --all-tasks --pid 0 "$server_pid"
+	taskset -c 0 bash -c 'while :; do :; done' 3>&- &
+	hog=$!
+	until_true 60 lacks_cpu || { kill "$hog"; false; }
+	until_true 30 grep -q 'warning: this process waited [0-9]* % of the last [0-9]* s for a CPU' "$dir/server.log" ||
+		{ kill "$hog"; false; }
+	kill "$hog"
+	jq -e '[.findings[] | select(.verdict != "note")] | length == 1' "$dir/health"
+	rmemfsctl status "$socket" | grep -E '^cpu: it waited [0-9]+ % of the last [0-9]+ s for a CPU'
+	chrt --other --all-tasks --pid 0 "$server_pid"
+	until_true 60 has_cpu
+}
+
+has_cpu() {
+	[ "$(status_of .cpu.starved)" = false ] && says "$socket"
+}
+
+lacks_cpu() {
+	rmemfsctl health "$socket" --json >"$dir/health"
+	[ "$(status_of .cpu.starved)" = true ] && jq -e '.findings[0] | .check == "cpu" and .verdict == "warning"' "$dir/health"
+}
+
 @test "a daemon that stands still is critical, and a user without rights is told nothing" {
 	start_server
 	mount_rmem

@@ -361,6 +361,7 @@ void health_server_judge(const json_t *status, const struct health_terms *terms,
 	const json_t *sessions = json_object_get(status, "sessions"), *export;
 	size_t i;
 
+	health_waits_judge_cpu(status, r);
 	json_array_foreach(json_object_get(status, "exports"), i, export)
 		judge_export(export, status, terms, r);
 	for (unsigned fault = 0; fault < SESSION_FAULTS; fault++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/util.h"
+#include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/print_mount.h"
 #include "daemon/ctl/survey/health_server.h"
@@ -134,11 +135,45 @@ static void judge_refused(const json_t *status, struct report *r)
 	report_remedy(r, HEALTH_KEY_REMEDY);
 }
 
+/* ---- the server itself ----------------------------------------------------------------------- */
+
+static bool is_starved(const json_t *status)
+{
+	struct cpu_wait_view view;
+
+	return ctl_cpu_view(status, &view) && view.starved;
+}
+
+void health_waits_judge_cpu(const json_t *status, struct report *r)
+{
+	struct cpu_wait_view view;
+	char text[CPU_WAIT_TEXT_BYTES];
+
+	if (!ctl_cpu_view(status, &view) || !view.starved)
+		return;
+	report_begin(r, "cpu");
+	report_found(r, VERDICT_WARNING, "server: it %s", cpu_wait_text(&view, text));
+	report_cause(r, "%s",
+		view.throttled ? "a quota of its control group keeps it from running: all mounts "
+				 "are slow, and none of them is to blame"
+			       : "its process was stopped, or other programs or guests have the "
+				 "CPUs: all mounts are slow, and none of them is to blame");
+	if (view.throttled)
+		report_remedy(r,
+			"on the server: systemctl show -p CPUQuotaPerSecUSec rmemfs-server; cat "
+			"/proc/%" PRIu64 "/cgroup, and cpu.stat of that group and those above it",
+			ctl_json_number(status, "pid"));
+	else
+		report_remedy(r, "on the server: top; end or move what takes the CPUs, or give "
+				 "rmemfs-server a higher CPUWeight=");
+}
+
 /* ---- others wait now ------------------------------------------------------------------------- */
 
 /* What is known of a session that is to give something back, the surest first. */
 enum known {
 	KNOWN_STOPPED,
+	KNOWN_STARVED,
 	KNOWN_REFUSED,
 	KNOWN_AWAY,
 	KNOWN_SILENT,
@@ -152,6 +187,8 @@ static enum known known_of(const json_t *status, const json_t *session)
 
 	if (is_true(session, "stopped"))
 		return KNOWN_STOPPED;
+	if (is_starved(status))
+		return KNOWN_STARVED;
 	if (health_waits_key_is_refused(status, session, cause, sizeof(cause)))
 		return KNOWN_REFUSED;
 	if (is_away(session))
@@ -206,6 +243,11 @@ static void explain_holder(
 	switch (known) {
 	case KNOWN_STOPPED:
 		explain_stopped(session, name, r);
+		break;
+	case KNOWN_STARVED:
+		report_cause(
+			r, "the server itself gets too little CPU; %s need not be to blame", name);
+		report_remedy(r, "mend that first");
 		break;
 	case KNOWN_REFUSED:
 		health_waits_key_is_refused(status, session, cause, sizeof(cause));
@@ -263,7 +305,9 @@ void health_waits_judge_export(const json_t *export, const json_t *status, struc
 		return;
 	ms = ctl_json_number(worst, "ms");
 	report_begin(r, "recalls");
-	report_found(r, lease_ms && ms >= 2 * lease_ms ? VERDICT_FAILURE : VERDICT_WARNING,
+	report_found(r,
+		lease_ms && ms >= 2 * lease_ms && !is_starved(status) ? VERDICT_FAILURE
+								      : VERDICT_WARNING,
 		"export %s: others have waited %s for a mount to give back inode %" PRIu64 "%s",
 		ctl_json_text(export, "name"), milliseconds(ms, time),
 		ctl_json_number(worst, "inode"), and_more(n, more));
@@ -341,7 +385,9 @@ static void judge_unsteady(const json_t *status, struct report *r)
 
 void health_waits_judge_server(const json_t *status, struct report *r)
 {
-	judge_unsteady(status, r);
-	judge_late(status, r);
+	if (!is_starved(status)) {
+		judge_unsteady(status, r);
+		judge_late(status, r);
+	}
 	judge_refused(status, r);
 }

@@ -27,6 +27,8 @@ enum { HEALTH_CAUSE_CHARS = 128 };
 bool health_waits_key_is_refused(
 	const json_t *status, const json_t *session, char *cause, size_t len);
 
+/* The server itself gets too little CPU. */
+void health_waits_judge_cpu(const json_t *status, struct report *r);
 /* Others wait for a file now. */
 void health_waits_judge_export(const json_t *export, const json_t *status, struct report *r);
 /* What has happened again and again, and refused keys. */

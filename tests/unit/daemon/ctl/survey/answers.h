@@ -44,7 +44,9 @@ static const char server_answer[] =
 	"\"late_recalls\":{\"count\":0,\"recent\":0,\"longest_ms\":0}}],"
 	"\"totals\":{\"reads\":0,\"writes\":0,\"read_bytes\":0,\"write_bytes\":0,"
 	"\"rpcs\":0,\"rpc_data_bytes\":0},\"channels\":3,\"refused\":0,"
-	"\"refused_keys\":[]}";
+	"\"refused_keys\":[],\"cpu\":{\"span_ms\":10000,\"wait_ms\":2,\"total_wait_ms\":9,"
+	"\"late_ms\":1,\"throttled\":false,\"starved\":false,\"pauses\":0,"
+	"\"recent_pauses\":0,\"longest_pause_ms\":0}}";
 
 static const char mount_answer[] =
 	"{\"mountpoint\":\"/mnt/rmem\",\"source\":\"10.0.0.1:/data\",\"connection\":42,"

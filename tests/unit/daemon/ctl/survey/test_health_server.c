@@ -295,6 +295,29 @@ static void unsteady__connections(void **state)
 	assert_judged(VERDICT_WARNING, "(pid 23892) lost its connection 3 times", "MTU");
 }
 
+/* It comes first, and then nobody else is blamed. */
+static void cpu__that_the_server_lacks(void **state)
+{
+	json_t *cpu = answer_part(server, "cpu");
+
+	answer_set_number(cpu, "wait_ms", 9800);
+	assert_well();
+	answer_set(cpu, "starved", json_true());
+	answer_set_number(session, "recalls", 1);
+	set_recent("late_recalls", HEALTH_LATE_RECALLS);
+	set_recent("reconnects", HEALTH_RECONNECTS);
+	contest(2 * LEASE_MS);
+	assert_int_equal(judged.n, 2);
+	assert_has(judged.findings[0].found, "server: it waited 98 % of the last 10 s for a CPU");
+	assert_has(judged.findings[0].remedy, "CPUWeight=");
+	assert_has(judged.findings[1].cause, "the server itself gets too little CPU; session 1");
+	assert_int_equal(judged.worst, VERDICT_WARNING);
+	answer_set(cpu, "throttled", json_true());
+	judge();
+	assert_has(judged.findings[0].found, "its control group is throttled: see CPUQuota=");
+	assert_has(judged.findings[0].remedy, "/proc/23784/cgroup");
+}
+
 /* A stranger may offer any key: that is a note. */
 static void refused__keys(void **state)
 {
@@ -464,6 +487,7 @@ int main(void)
 		CASE(late__again_and_again),
 		CASE(unsteady__connections),
 		CASE(refused__keys),
+		CASE(cpu__that_the_server_lacks),
 		CASE(sessions__that_are_silent),
 		CASE(sessions__the_worst_of_many),
 		CASE(transport__tcp_beside_verbs),
