@@ -664,3 +664,30 @@ one_more_round() {
 	grep -E "session $session of web .* resumed over $transport .*, key $(key_id web)" "$dir/server.log"
 	if grep -F "session lost" "$dir/daemon.log"; then return 1; fi
 }
+
+attempt_is() {
+	[[ $(rmemfsctl status "$mnt" --json | jq -r .session.last_attempt) == *"$1"* ]]
+}
+
+is_connected() {
+	[ "$(rmemfsctl status "$mnt" --json | jq -r .state)" = connected ]
+}
+
+@test "a key that was replaced on the server alone: the mount's status has the refusal, and the server's too" {
+	local old
+	mount_with_key
+	old=$(key_id web)
+	rmemfsctl keygen web 2>/dev/null >"$dir/web.server"
+	reload
+	until_true 20 attempt_is "does not accept key $old"
+	[[ $(rmemfsctl status "$mnt") == *"the last attempt to connect: "*"does not accept key $old"* ]]
+	run rmemfsctl mounts
+	[[ $output =~ $mnt" ".*"does not accept key $old" ]]
+	run -1 rmemfsctl health "$socket"
+	[[ $output == *"warning: server: key $old, from "*" is refused: "*"copy the server's file over the client's"* ]]
+	# One line for many.
+	[ "$(grep -c "refused: no key $old here" "$dir/server.log")" -le 2 ]
+	(umask 077 && cp "$dir/web.server" "$dir/web.key")
+	until_true 60 is_connected
+	attempt_is null
+}
