@@ -70,6 +70,7 @@ static void look_run(struct thread_call *call)
 		.nlock_waits = list_count(&fs_thread_of(c->thread)->lock_waits),
 	};
 	remote_look(c->thread, &look->remote);
+	io_thread_cpu(c->thread, &look->cpu);
 	request_each(c->thread, list_request, look);
 	pthread_mutex_lock(&looks->lock);
 	c->on_way = false;

@@ -11,6 +11,7 @@
 #ifndef RMEMFS_DAEMON_ADMIN_LOOK_H
 #define RMEMFS_DAEMON_ADMIN_LOOK_H
 
+#include "common/base/cpu_wait.h"
 #include "common/rpc/rpc.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_view.h"
@@ -35,8 +36,9 @@ struct look {
 	unsigned nrequests;          /* that have not ended */
 	unsigned nlisted;            /* in requests */
 	unsigned nwaiting[OP_WAITS]; /* by the thing that the operation waits for: callers wait */
-	int64_t oldest_ns;    /* when the oldest of them, or of what is parked, was read; 0: none */
-	unsigned nparked;     /* messages that wait for room */
+	int64_t oldest_ns; /* when the oldest of them, or of what is parked, was read; 0: none */
+	unsigned nparked;  /* messages that wait for room */
+	struct cpu_wait_view cpu;
 	unsigned nlock_waits; /* callers that wait for locks: they are no requests meanwhile */
 	struct look_request requests[LOOK_REQUESTS];
 };
