@@ -240,7 +240,7 @@ bool rpc_may_wait_for_mounts(const struct io_thread *thread, const struct rpc_ca
 {
 	const struct remote *r = thread->remote;
 
-	return r->session->sharing && may_wait_for_others(call) && remote_connected(thread) &&
+	return r->session->sharing && may_wait_for_others(call) && r->state == REMOTE_READY &&
 	       r->mute_ms < HEARD_MS;
 }
 
