@@ -61,13 +61,13 @@ bool cpu_wait_tick(struct cpu_wait *w, int64_t now);
 
 struct cpu_wait_view {
 	bool known;      /* wait_ms and total_wait_ms are */
-	int64_t span_ms; /* what it tells of */
+	int64_t span_ms; /* the time that it tells of */
 	int64_t wait_ms;
 	int64_t late_ms; /* the longest */
 	bool throttled;  /* by a quota of a control group */
 	bool starved;
 	int64_t total_wait_ms; /* of the thread */
-	uint64_t npauses;      /* in which it did not run though something was due */
+	uint64_t npauses;      /* it did not run though something was due */
 	uint32_t recent_pauses;
 	int64_t longest_pause_ms;
 };

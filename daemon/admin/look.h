@@ -24,7 +24,9 @@ enum { LOOK_REQUESTS = 32 };
 struct look_request {
 	enum request_op op;
 	enum op_wait wait;
-	enum rpc_op rpc;  /* OP_AT_RPC */
+	enum rpc_op rpc; /* OP_AT_RPC */
+	/* OP_AT_RPC: for so long that the server waits for another mount's lease, as it answers. */
+	bool for_mounts;
 	uint64_t ino;     /* of the export; 0: not known */
 	uint32_t pid;     /* of the thread that asked; 0: of another PID namespace */
 	int64_t since_ns; /* when it was read, as CLOCK_BOOTTIME tells */

@@ -88,6 +88,8 @@ static json_t *describe_request(const struct look_request *r, unsigned thread, i
 		op_wait_name(r->wait));
 
 	if (r->wait == OP_AT_RPC)
+		json_object_set_new(request, "for_mounts", json_boolean(r->for_mounts));
+	if (r->wait == OP_AT_RPC)
 		json_object_set_new(request, "rpc", json_text(rpc_op_info(r->rpc)->name));
 	return request;
 }

@@ -201,11 +201,15 @@ static void print_requests(const json_t *requests)
 			printf("\n%-12s %10s %10s %8s  %s\n", "operation", "since", "inode", "pid",
 				"waits for");
 		any = true;
-		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s\n",
+		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s%s\n",
 			ctl_json_text(r, "operation"), age_text(r, "age_ms", age),
 			ctl_json_number(r, "inode"), ctl_json_number(r, "pid"),
 			ctl_wait_text(ctl_json_text(r, "waits_for")),
-			*ctl_json_text(r, "rpc") ? " to " : "", ctl_json_text(r, "rpc"));
+			*ctl_json_text(r, "rpc") ? " to " : "", ctl_json_text(r, "rpc"),
+			json_is_true(json_object_get(r, "for_mounts"))
+				? ", and that for another mount that has the file: see 'rmemfsctl "
+				  "who' of the server"
+				: "");
 	}
 }
 

@@ -168,8 +168,8 @@ static unsigned handle_events(struct io_thread *thread)
 	return (unsigned)n;
 }
 
-/* The thread's requests stood still, and neither the server nor the connection tells why. What they
- * wait for is told only if they still do after a second. */
+/* The thread's requests stood still, and neither the server nor the connection tells why. The log
+ * names the cause of a request's wait only if it still waits a second later. */
 static void judge_late(struct io_thread *thread, int64_t late_ms)
 {
 	static struct log_ratelimit limit = {.burst = LATE_LOG_BURST};

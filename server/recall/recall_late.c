@@ -44,7 +44,7 @@ static bool server_is_starved(const struct server *s, int64_t now)
 	return view.starved;
 }
 
-/* What is known of the reason: "; its connection is gone". "": nothing. */
+/* The reason, as far as it is known: "; its connection is gone". "": nothing. */
 static void describe_cause(const struct client_session *session, int64_t now, char *buf, size_t len)
 {
 	long long silent_ms = (long long)(now - session->heard_ms);

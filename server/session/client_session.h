@@ -24,7 +24,7 @@ struct page_recall {
 	int64_t kept_ms;
 };
 
-/* What a session had to give back late, so that others waited: see recall_late.c. */
+/* Recalls that a session answered late, so that others waited: see recall_late.c. */
 struct late_recalls {
 	uint64_t count;
 	struct recent recent;

@@ -314,7 +314,7 @@ is_gone() {
 	state_is connected
 }
 
-# What it waits for is asked at once when it goes on.
+# The request waits for the daemon alone, and is answered at once when that goes on.
 @test "a daemon that was stopped says so, and does not blame the server" {
 	local reader
 	start_server

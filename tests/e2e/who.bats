@@ -275,3 +275,18 @@ has_waited() {
 	blames_no_process
 	[[ $(rmemfsctl status "$socket") == *", 3 given back late ("* ]]
 }
+
+waits_for_mounts() {
+	rmemfsctl status "$dir/2" --json | jq -e '.requests[] | select(.waits_for == "server") | .for_mounts' &&
+		[[ $(rmemfsctl status "$dir/2") == *"the server's answer to "*", and that for another mount that has the file"* ]]
+}
+
+@test "a call that waits at the server for another mount is told from one that waits for the server" {
+	suspend "${mounts[1]}"
+	stat "$dir/2/$file" >"$dir/read" 3>&- 5>&- &
+	reader=$!
+	until_true 20 waits_for_mounts
+	until_true 20 grep -q 'it waits for server (.*), perhaps for another mount that has the file' "$dir/mount.2.log"
+	kill -CONT "${mounts[1]}"
+	wait "$reader"
+}

@@ -170,7 +170,7 @@ void health_waits_judge_cpu(const json_t *status, struct report *r)
 
 /* ---- others wait now ------------------------------------------------------------------------- */
 
-/* What is known of a session that is to give something back, the surest first. */
+/* The knowledge of a session that is to give something back, the surest first. */
 enum known {
 	KNOWN_STOPPED,
 	KNOWN_STARVED,

@@ -31,7 +31,7 @@ bool health_waits_key_is_refused(
 void health_waits_judge_cpu(const json_t *status, struct report *r);
 /* Others wait for a file now. */
 void health_waits_judge_export(const json_t *export, const json_t *status, struct report *r);
-/* What has happened again and again, and refused keys. */
+/* Faults that come again and again, and refused keys. */
 void health_waits_judge_server(const json_t *status, struct report *r);
 
 #endif
