@@ -1,5 +1,5 @@
-/* For tests of calls that QEMU's user-mode emulation does not have; see tests/platforms/arm64.sh.
- * Include it after cmocka.h. */
+/* For tests of calls that QEMU's user-mode emulation does not have, or of times that it can't keep;
+ * see tests/platforms/arm64.sh. Include it after cmocka.h. */
 #pragma once
 
 #include <stdlib.h>
