@@ -48,4 +48,9 @@ int state_get(struct wire_in *r, struct mount_state *state);
 int state_get_inode(struct wire_in *r, struct inode_state *inode);
 int state_get_handle(struct wire_in *r, struct handle_state *handle);
 
+/* Up to 32 flags as one number, for both descriptions. A bit that nobody knows counts as truncated.
+ */
+void state_put_flags(struct wire_out *w, const bool *const *flags, unsigned n);
+void state_get_flags(struct wire_in *r, bool *const *flags, unsigned n);
+
 #endif
