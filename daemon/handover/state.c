@@ -228,13 +228,13 @@ int state_get(struct wire_in *r, struct mount_state *state)
 void state_put_inode(struct wire_out *w, const struct inode_state *i)
 {
 	const bool *const flags[] = {&i->attr_valid, &i->sized, &i->changed, &i->stale, &i->orphan,
-		&i->nameless, &i->caps, &i->told};
+		&i->nameless, &i->caps, &i->told, &i->returned};
 
 	wire_put_u64(w, i->ino);
 	wire_put_u64(w, i->nlookup);
 	wire_put_u32(w, i->type);
 	put_attr(w, &i->attr);
-	state_put_flags(w, flags, 8);
+	state_put_flags(w, flags, 9);
 	wire_put_u32(w, i->nopen);
 	wire_put_u32(w, (uint32_t)i->error);
 	wire_put_u64(w, i->nfailures);
@@ -246,13 +246,13 @@ void state_put_inode(struct wire_out *w, const struct inode_state *i)
 int state_get_inode(struct wire_in *r, struct inode_state *i)
 {
 	bool *const flags[] = {&i->attr_valid, &i->sized, &i->changed, &i->stale, &i->orphan,
-		&i->nameless, &i->caps, &i->told};
+		&i->nameless, &i->caps, &i->told, &i->returned};
 
 	i->ino = wire_get_u64(r);
 	i->nlookup = wire_get_u64(r);
 	i->type = wire_get_u32(r);
 	get_attr(r, &i->attr);
-	state_get_flags(r, flags, 8);
+	state_get_flags(r, flags, 9);
 	i->nopen = wire_get_u32(r);
 	i->error = (int32_t)wire_get_u32(r);
 	i->nfailures = wire_get_u64(r);

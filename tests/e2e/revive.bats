@@ -61,11 +61,17 @@ strike() {
 	until_true 30 is_ready $((n + 1)) || die "no successor"
 }
 
+# is_path FD: it is opened with O_PATH, which needs no OPEN.
+is_path() {
+	(($(awk '/^flags:/ {print "0" $2}' "/proc/$carrier/fdinfo/$1") & 010000000))
+}
+
 # Nothing of the files that the program has open waits for a COMMIT.
 settled() {
 	local file
 	for file in "/proc/$carrier/fd/"*; do
 		[ ! "$file" -ef /dev/null ] && [[ $(readlink "$file") == "$mnt"/* ]] || continue
+		! is_path "${file##*/}" || continue
 		sync "$file"
 	done
 }
