@@ -5,6 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 release=${1:?bookworm or trixie} folder=${2:?a folder}
 root=$("$here/root.sh" "$release")
+mkdir -p "$folder"
 
 inside() {
 	"$here/enter.sh" "$root" "$folder/work" "$@"
