@@ -85,6 +85,14 @@ waiting() {
 	cmp -n $((4 << 20)) "$dir/a" "$mnt/a"
 }
 
+# go_on PID...: none has ended. One that waits may run for a moment, as io_uring's threads come and go.
+go_on() {
+	local pid
+	for pid in "$@"; do
+		! ended "$pid" || return 1
+	done
+}
+
 # kinds: of asynchronous direct I/O whose requests can outlive the thread that made them.
 outliving_kinds() {
 	echo thread
@@ -129,7 +137,7 @@ have_threads() {
 	begin_outliving
 	# The daemon has looked for callers that end in the meantime.
 	for n in {1..20}; do
-		waiting "${pids[@]}"
+		go_on "${pids[@]}" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
 		sleep 0.1
 	done
 	start_server
@@ -194,7 +202,7 @@ begin_unseen() {
 	begin_unseen
 	# The daemon has looked for callers that end in the meantime.
 	for n in {1..20}; do
-		waiting "${pids[@]}"
+		go_on "${pids[@]}" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
 		sleep 0.1
 	done
 	start_server
