@@ -16,6 +16,8 @@ static const char *why_alone(const struct client_request *req, const struct clie
 		return ", for itself alone (cache=exclusive); unmount it there";
 	if (wanted & ATTACH_EXCLUSIVE)
 		return "; cache=exclusive needs an export that no other mount uses";
+	if (wanted & ATTACH_SHARED && holder->convert_ms)
+		return "; it is about to share the export: try again";
 	if (had & wanted & ATTACH_SHARED)
 		return "";
 	if (had & ATTACH_SHARED)
