@@ -94,9 +94,9 @@ void give_over_begin(struct daemon *d)
 		give_over_refuse(d, "the mount is ending");
 		return;
 	}
-	if (d->fs_options.session.sharing) {
+	if (d->fs_options.session.sharing || d->fs_options.session.converts) {
 		give_over_refuse(d,
-			"a mount with 'share' can't move to another daemon: unmount it, "
+			"a mount with 'share' or 'share_later' can't move to another daemon: unmount it, "
 			"and mount it again");
 		return;
 	}

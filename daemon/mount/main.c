@@ -87,7 +87,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 {
 	const struct fuse_wishes wishes = {
 		.write_back = d->fs_options.cache == CACHE_EXCLUSIVE,
-		.sharing = d->fs_options.session.sharing,
+		.sharing = d->fs_options.session.sharing || d->fs_options.session.converts,
 		.ids = fs_squashes(d->fs),
 	};
 	struct fs_features features;

@@ -103,6 +103,7 @@ static const struct opposite {
 } opposites[] = {
 	{"hard", "soft"},
 	{"noshare", "share"},
+	{"noshare_later", "share_later"},
 	{"noexit_when_lost", "exit_when_lost"},
 	{"nolow_latency", "low_latency"},
 	{"nodebug_io", "debug_io"},
@@ -520,16 +521,20 @@ static int check_cache(const struct options *options, const char *path, char *wh
 {
 	const struct client_config *config = &options->config;
 
-	if (!config->share || config->cache == CACHE_NONE || !was_given(options, "cache"))
+	const char *share = config->share ? "share" : "share_later";
+
+	if (!(config->share || config->share_later) || config->cache == CACHE_NONE ||
+		!was_given(options, "cache"))
 		return 0;
-	if (was_given(options, "share"))
+	if (was_given(options, share))
 		return refuse(why, whylen,
-			"option 'cache': beside share only none, as what others write can't be "
-			"cached; or leave 'cache' out");
+			"option 'cache': beside %s only none, as what others write can't be "
+			"cached; or leave 'cache' out",
+			share);
 	return refuse(why, whylen,
-		"option 'cache': only none, as %s says share, and what others write can't be "
-		"cached; or noshare, or leave 'cache' out",
-		path);
+		"option 'cache': only none, as %s says %s, and what others write can't be "
+		"cached; or no%s, or leave 'cache' out",
+		path, share, share);
 }
 
 /* Applies the options; the file at path has given the defaults. */

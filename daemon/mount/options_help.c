@@ -37,6 +37,8 @@ const char options_help[] =
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
 	"  spin_us=N               microseconds to spin before sleeping (100, where CPUs are free)\n"
 	"  share, noshare          let other mounts write the export, too; all of them need it\n"
+	"  share_later, noshare_later\n"
+	"                          the same from the time on at which another mount comes\n"
 	"  exit_when_lost, noexit_when_lost\n"
 	"                          unmount and end when the server has lost its memory\n"
 	"  low_latency, nolow_latency\n"

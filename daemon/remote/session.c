@@ -20,7 +20,8 @@
 enum {
 	COMPLAIN_MS = 30000, /* between two log lines about one loss */
 	CLOCK_DRIFT_PPM = 100,
-	BRIEF_WAIT_MS = 300, /* waits so long for an export in use before a line is logged */
+	SHARE_WAIT_MS = 60000, /* at least, for another mount to end what it is at */
+	BRIEF_WAIT_MS = 300,   /* waits so long for an export in use before a line is logged */
 	LOOK_AGAIN_MS = 1000,
 	PING_MAX_MS = 1000,
 };
@@ -91,7 +92,8 @@ int session_new(const struct session_options *options, const struct session_even
 	atomic_init(&s->read_only, options->read_only);
 	s->exclusive = options->exclusive;
 	s->events = events;
-	s->sharing = options->sharing;
+	atomic_init(&s->sharing, options->sharing);
+	s->converts = options->converts;
 	s->exit_when_lost = options->exit_when_lost;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->connect_until_ms = options->connect_until_ms;
@@ -201,12 +203,35 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
 		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
-			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0),
+			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0) |
+			 (s->converts ? ATTACH_CONVERTS : 0),
 		.wait_ms = wait_ms(s),
 		.export_name = text(s->export_name),
 		.client = text(s->client),
 	};
 	memcpy(attach->owner, s->owner.id, sizeof(attach->owner));
+}
+
+bool session_is_sharing(const struct session *s)
+{
+	return atomic_load(&s->sharing);
+}
+
+void session_share(struct session *s)
+{
+	atomic_store(&s->sharing, true);
+}
+
+/* The export has other mounts. Each of them may first have to end what it is at. */
+bool session_joins(struct session *s)
+{
+	if (!s->converts || session_is_sharing(s))
+		return false;
+	log_info(
+		"server %s: the export has other mounts, which this one shares it with", s->server);
+	session_share(s);
+	s->connect_until_ms = max_i64(s->connect_until_ms, now_ms() + SHARE_WAIT_MS);
+	return true;
 }
 
 void session_set_read_only(struct session *s, bool read_only)

@@ -112,6 +112,7 @@ static const char *const client_names[] = {
 	"exit_when_lost",
 	"low_latency",
 	"share",
+	"share_later",
 	NULL,
 };
 static const struct conf_elsewhere client_file = {"the clients' client.conf", client_names};

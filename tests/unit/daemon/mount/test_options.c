@@ -270,6 +270,7 @@ static void options_parse__flags_are_taken_back(void **state)
 	static const char *const opposites[][2] = {
 		{"soft", "hard"},
 		{"share", "noshare"},
+		{"share_later", "noshare_later"},
 		{"exit_when_lost", "noexit_when_lost"},
 		{"low_latency", "nolow_latency"},
 		{"debug_io", "nodebug_io"},
@@ -445,6 +446,9 @@ static void options_parse__refusals(void **state)
 			"option 'timeo': needs soft; a hard mount waits without end"},
 		{"-o share,cache=shared h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
+			"cached; or leave 'cache' out"},
+		{"-o share_later,cache=shared h:/e /m",
+			"option 'cache': beside share_later only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
 		{"-o cache=exclusive,noshare,share h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
