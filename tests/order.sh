@@ -24,6 +24,7 @@ order() {
 		daemon op
 		daemon fuse
 		daemon remote
+		daemon record
 		daemon request
 		daemon metrics
 		daemon ctl/rmemfsctl

@@ -4,8 +4,8 @@
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
  * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
- * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats and upgrade.bats use each of
- * these points; kill.bats holds this list against the code:
+ * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, upgrade.bats and revive.bats
+ * use each of these points; kill.bats holds this list against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
@@ -16,9 +16,10 @@
  *     shrink.dropped                                  the store has forgotten these regions
  *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
  *     restore.filled  restore.done  restore.ended     a snapshot is restored
- *     exports.registered  store.growing  store.added  reload.stored      a reload adds exports
+ *     exports.registered  store.growing  store.added  reload.stored      exports come or grow
  *     removal.step                                    records of a removed export were deleted
  *     remove.marked  remove.told  remove.unlinked     rmemfsctl: an export is removed
+ *     resize.written  resize.told                     rmemfsctl: an export becomes larger
  *     attach.before  attach.stored                    a session begins
  *     session.ending  session.drained                 it ends; a step of taking back what it had
  *     commit.before  commit.after                     a batch's transaction
@@ -37,10 +38,15 @@
  *     set.written  set.named  set.whole  stop.published       the snapshot set that a stop writes
  *     landing.arrived                                 client: a payload is in granted pages
  *     write.post                                      client: a WRITE is about to be posted
+ *     write.acknowledged                              client: its caller was told; no byte has left
+ *     rpc.sent  rpc.answered                          client: of an RPC that must not be done twice
+ *     open.recorded                                   client: the kernel does not know the handle
  *     give.offered  give.standing  give.told  give.went  give.gone
  *                                                     a daemon hands its mount over
  *     take.ready  take.told  take.adopted  take.connected  take.serving
  *                                                     another one takes it over
+ *     revive.opened  revive.adopted  revive.connected  revive.settled  revive.resent
+ *                                                     the successor of one that was killed
  *
  * THREADS  Any.
  */

@@ -216,6 +216,30 @@ bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms)
 	return true;
 }
 
+void log_if_changed(struct log_change *change, enum log_level level, const char *format, ...)
+{
+	char text[sizeof(change->last)];
+	va_list args;
+	bool changed;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	pthread_mutex_lock(&change->lock);
+	changed = strcmp(text, change->last) != 0;
+	memcpy(change->last, text, sizeof(text));
+	pthread_mutex_unlock(&change->lock);
+	if (changed)
+		log_line(level, "%s", text);
+}
+
+void log_change_forget(struct log_change *change)
+{
+	pthread_mutex_lock(&change->lock);
+	change->last[0] = '\0';
+	pthread_mutex_unlock(&change->lock);
+}
+
 const char *errno_text(int error)
 {
 	const char *text = strerrordesc_np(error < 0 ? -error : error);

@@ -11,6 +11,7 @@
 #ifndef RMEMFS_COMMON_BASE_LOG_H
 #define RMEMFS_COMMON_BASE_LOG_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -84,6 +85,17 @@ struct log_ratelimit {
 	unsigned suppressed;
 };
 bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms);
+
+/* For a caller that tries again and again: writes the line if it differs from the last one of this
+ * place. Any thread. */
+struct log_change {
+	pthread_mutex_t lock; /* PTHREAD_MUTEX_INITIALIZER */
+	char last[256];
+};
+void log_if_changed(struct log_change *change, enum log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* It has gone well: the next line is written. */
+void log_change_forget(struct log_change *change);
 
 /* The text of an errno given as -errno or errno. Thread-safe, as strerrordesc_np(3). */
 const char *errno_text(int error);

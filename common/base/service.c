@@ -2,6 +2,7 @@
 #include "common/base/service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -243,6 +244,79 @@ bool service_main_pid(int pid, int limit_ms)
 	set_due_locked();
 	pthread_mutex_unlock(&service.lock);
 	return said;
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+static bool send_fds(const char *text, const int *fds, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(SERVICE_FDS_MAX * sizeof(int))];
+	} control = {0};
+	struct iovec iov = {(void *)text, strlen(text)};
+	struct msghdr msg = {
+		.msg_name = &service.address,
+		.msg_namelen = service.address_len,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+
+	if (n) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		*CMSG_FIRSTHDR(&msg) = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(n * sizeof(int))};
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, n * sizeof(int));
+	}
+	return sendmsg(service.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+static bool tell_fds(const char *text, const int *fds, unsigned n, int limit_ms)
+{
+	int64_t until = now_ms() + limit_ms;
+	bool said;
+
+	if (!service_is_open() || n > SERVICE_FDS_MAX)
+		return false;
+	do {
+		said = send_fds(text, fds, n);
+	} while (!said && now_ms() < until && poll(NULL, 0, BUSY_MS) == 0);
+	return said;
+}
+
+bool service_store(const char *name, const int *fds, unsigned n, int limit_ms)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%.64s", name);
+	return tell_fds(text, fds, n, limit_ms);
+}
+
+bool service_drop(const char *name, int limit_ms)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%.64s", name);
+	return tell_fds(text, NULL, 0, limit_ms);
+}
+
+/* The manager closes its end when it comes to this message. */
+bool service_await(int limit_ms)
+{
+	int ends[2];
+	struct pollfd pfd;
+	bool done;
+
+	if (!service_is_open() || pipe2(ends, O_CLOEXEC) < 0)
+		return false;
+	done = tell_fds("BARRIER=1", &ends[1], 1, limit_ms);
+	close(ends[1]);
+	pfd = (struct pollfd){.fd = ends[0]};
+	done = done && poll(&pfd, 1, limit_ms) == 1;
+	close(ends[0]);
+	return done;
 }
 
 void service_reloading(void)

@@ -43,6 +43,17 @@ void service_stopping(const char *format, ...) __attribute__((format(printf, 1, 
  * Blocks for limit_ms at most, for a manager that is busy. False: it was not told. */
 bool service_main_pid(int pid, int limit_ms);
 
+/* The manager keeps these descriptors, and gives them to this service's next main process under
+ * that name: sd_listen_fds_with_names(3). It keeps as many as the unit says
+ * (FileDescriptorStoreMax=), without an error, and does not poll them (FDPOLL=0): the kernel would
+ * wake it for each request that comes to /dev/fuse. False: it was not told. */
+enum { SERVICE_FDS_MAX = 32 };
+bool service_store(const char *name, const int *fds, unsigned n, int limit_ms);
+/* It closes all of that name. */
+bool service_drop(const char *name, int limit_ms);
+/* Waits until the manager has done all that it was told. False: not within limit_ms. */
+bool service_await(int limit_ms);
+
 /* A line for people, which systemctl status shows. A changed line is said once a second at most;
  * service_tick() says the last one. The same line again is not said. */
 void service_status(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -394,6 +394,8 @@ static bool return_ok(const struct rpc_return *q)
 		return tail_of(&q->tail, RPC_EXTENT_BYTES);
 	case RETURN_LEASES:
 		return !q->answers && tail_of(&q->tail, RPC_RETURNED_BYTES);
+	case RETURN_ALL:
+		return !q->answers && !q->tail.len;
 	default:
 		return false;
 	}

@@ -61,6 +61,9 @@ struct rpc_auth {
 	struct rpc_tail tail; /* bytes: 1 .. RPC_AUTH_FLIGHT_MAX */
 };
 
+/* The keys of this channel to the regions from first on. A client asks for all before it uses the
+ * channel. It asks again, on the ready channel, when an extent names a region that it has no key
+ * to: the export has grown. So the server tells nobody of a growth. */
 struct rpc_regions {
 	uint32_t first; /* index of the first region wanted */
 };
@@ -264,7 +267,10 @@ struct rpc_grant {
 	bool wait;
 };
 
-enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES };
+/* RETURN_ALL: all granted pages and all quota that the session has not used. Its process has died,
+ * and another one goes on with the session without knowing them. -EINPROGRESS: some are left, and
+ * the client asks again. All channels of the dead process are fenced before. */
+enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES, RETURN_ALL };
 
 struct rpc_return {
 	uint32_t kind;

@@ -545,6 +545,11 @@ int channel_publish(struct channel *ch, struct region *r, unsigned access, struc
 	return err;
 }
 
+uint64_t transport_keys_left(const struct transport *t)
+{
+	return t->ops->keys_left ? t->ops->keys_left(t) : UINT64_MAX;
+}
+
 int channel_set_key(struct channel *ch, uint32_t index, const struct region_key *key)
 {
 	int err = 0;

@@ -327,6 +327,11 @@ struct region_key {
  * per channel and region: -EEXIST to a second one; -ENOSPC beyond max_regions. */
 int channel_publish(struct channel *ch, struct region *r, unsigned access, struct region_key *key);
 
+/* How many more keys channel_publish() can make on all channels of the transport, as far as is
+ * known: others may use the device, too. UINT64_MAX: the kind has no limit. The channels' thread.
+ */
+uint64_t transport_keys_left(const struct transport *t);
+
 /* Client: from now on works of this channel may name region index. */
 int channel_set_key(struct channel *ch, uint32_t index, const struct region_key *key);
 

@@ -136,6 +136,8 @@ struct transport_ops {
 
 	int (*publish)(
 		struct channel *ch, struct region *r, unsigned access, struct region_key *key);
+	/* See transport_keys_left(). NULL: no limit. */
+	uint64_t (*keys_left)(const struct transport *t);
 	/* The key has been checked and stored in ch->keys[index]. NULL: nothing more to do. */
 	int (*set_key)(struct channel *ch, uint32_t index, const struct region_key *key);
 	/* Within ch->limits; SGEs within their buffers, which buffer_at() finds; ranges within

@@ -297,11 +297,22 @@ static bool is_unlocked(const struct handle *handle)
 	return atomic_load_explicit(&handle->unlocked, memory_order_relaxed);
 }
 
+bool session_renewal_handle_is_stale(const struct fs *fs, const struct handle *handle)
+{
+	return atomic_load_explicit(&handle->session, memory_order_relaxed) !=
+	       atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
+}
+
+void session_renewal_handle_adopted(struct fs *fs, struct handle *handle, bool stale)
+{
+	session_renewal_handle_opened(fs, handle);
+	if (stale)
+		atomic_fetch_sub(&handle->session, 1);
+}
+
 static bool is_stale(const struct fs *fs, const struct handle *handle)
 {
-	return is_unlocked(handle) ||
-	       atomic_load_explicit(&handle->session, memory_order_relaxed) !=
-		       atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
+	return is_unlocked(handle) || session_renewal_handle_is_stale(fs, handle);
 }
 
 /* The answer to this request tells the handle's user of the loss. */

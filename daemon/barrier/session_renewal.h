@@ -74,5 +74,9 @@ bool session_renewal_takes_back(struct request *req, int *error);
 
 /* The handle belongs to a file that is opened now. */
 void session_renewal_handle_opened(struct fs *fs, struct handle *handle);
+/* Whether its user is yet to be told of a session that was lost; and that it is so, of a handle
+ * that another process has opened. */
+bool session_renewal_handle_is_stale(const struct fs *fs, const struct handle *handle);
+void session_renewal_handle_adopted(struct fs *fs, struct handle *handle, bool stale);
 
 #endif

@@ -51,6 +51,7 @@ static const struct option long_options[] = {
 	"  ACTION      list: the exports of the server\n"                                        \
 	"              add: writes EXPORT.conf in exports.d, and reloads\n"                      \
 	"              remove: has the server end EXPORT, with all files in it\n"                \
+	"              resize: changes the size in EXPORT.conf, and reloads: it grows\n"         \
 	"  EXPORT      its name\n"                                                               \
 	"  SIZE        its size, as 64GiB: the memory is taken at once\n"                        \
 	"      --config FILE\n"                                                                  \
@@ -107,7 +108,8 @@ static const struct action {
 	const char *name;
 	unsigned noperands;
 	bool key, yes;
-} actions[] = {{"list", 1, false, false}, {"add", 3, true, false}, {"remove", 2, false, true}};
+} actions[] = {{"list", 1, false, false}, {"add", 3, true, false}, {"remove", 2, false, true},
+	{"resize", 3, false, false}};
 
 static const struct command {
 	const char *purpose; /* for the summary */
@@ -245,7 +247,7 @@ static const struct command {
 		},
 	[CTL_EXPORTS] =
 		{
-			.purpose = "adds an export to a running server, removes one, lists all",
+			.purpose = "adds, enlarges and removes exports of a running server",
 			.help = HELP_EXPORTS,
 			.operands = {CTL_ACTION, CTL_EXPORT, CTL_SIZE},
 			.noperands = 3,
@@ -448,7 +450,7 @@ static int check_action(const struct ctl_args *args)
 	while (action < end && strcmp(action->name, name) != 0)
 		action++;
 	if (action == end)
-		return wrong(&args->command, "ACTION %s: must be list, add or remove",
+		return wrong(&args->command, "ACTION %s: must be list, add, remove or resize",
 			word_quote(name, quoted));
 	for (unsigned i = 1; i < ARRAY_SIZE(order); i++) {
 		const char *value = args->operands[order[i]];

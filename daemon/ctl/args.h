@@ -39,7 +39,7 @@ enum ctl_operand {
 	CTL_LEVEL,
 	CTL_SESSION,
 	CTL_SERVER,
-	CTL_ACTION, /* "list", "add", "remove": what to do with an export */
+	CTL_ACTION, /* "list", "add", "remove", "resize": what to do with an export */
 	CTL_SIZE,
 	CTL_OPERANDS
 };

@@ -18,6 +18,7 @@
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/export_file.h"
 #include "daemon/ctl/export_remove.h"
+#include "daemon/ctl/export_resize.h"
 #include "daemon/ctl/export_status.h"
 
 /* The text goes between double quotes of libconfig. */
@@ -245,5 +246,7 @@ int ctl_export(const struct ctl_args *args)
 
 	if (strcmp(action, "list") == 0)
 		return list(args);
+	if (strcmp(action, "resize") == 0)
+		return check_size(args->operands[CTL_SIZE]) ? EXIT_FAILURE : export_resize(args);
 	return strcmp(action, "add") == 0 ? add(args) : export_remove(args);
 }

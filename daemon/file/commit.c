@@ -38,6 +38,21 @@ bool commit_lacks_data(struct inode *inode)
 	return lacks;
 }
 
+void commit_mark_locked(struct inode *inode)
+{
+	const struct commit *c = &inode->commit;
+	uint32_t marks = 0;
+
+	if (!inode->note)
+		return;
+	if (commit_is_at_risk_locked(inode) || gate_has_acknowledged(&inode->gate) ||
+		(c->nfailures && !c->told))
+		marks = MARK_AT_RISK | MARK_TOUCHED;
+	else if (!commit_is_clean_locked(inode))
+		marks = MARK_TOUCHED;
+	inode_mark_locked(inode, marks, MARK_AT_RISK | MARK_TOUCHED);
+}
+
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
@@ -45,6 +60,7 @@ void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
 	inode->changed = true;
 	c->changes++;
 	c->refused = false;
+	commit_mark_locked(inode);
 	if (c->listed)
 		return;
 	c->listed = true;
@@ -62,6 +78,7 @@ void commit_failed_locked(struct inode *inode, int status)
 	c->error = fs_is_renewing(inode->fs) ? -EIO : status;
 	c->nfailures++;
 	c->told = false;
+	commit_mark_locked(inode);
 }
 
 void commit_handle_opened_locked(struct inode *inode, struct handle *handle)
@@ -96,6 +113,7 @@ int commit_tell(struct inode *inode, struct handle *handle)
 		handle->told = c->nfailures;
 		c->told = true;
 		error = c->error;
+		commit_mark_locked(inode);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return error;
@@ -109,6 +127,7 @@ void commit_told_by_answer(struct inode *inode, struct handle *handle)
 	if (handle->told + 1 == c->nfailures) {
 		handle->told = c->nfailures;
 		c->told = true;
+		commit_mark_locked(inode);
 	}
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -230,6 +249,7 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 	 * hand. */
 	if (tells_nothing(&c->call.req.commit)) {
 		c->done = c->covers;
+		commit_mark_locked(inode);
 		wake_covered_locked(c);
 		return;
 	}
@@ -257,6 +277,7 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 	if ((c->call.req.commit.flags & COMMIT_ATIME) &&
 		c->call.req.commit.atime == inode->attr.atime)
 		inode->access.dirty = false;
+	commit_mark_locked(inode);
 	wake_covered_locked(c);
 	if (more || !list_empty(&c->waiters))
 		commit_start_locked(inode, thread);
@@ -381,6 +402,7 @@ void commit_forget_locked(struct inode *inode)
 	c->done = c->changes;
 	c->size_dirty = c->times_dirty = false;
 	c->set = c->telling = 0;
+	commit_mark_locked(inode);
 	wake_covered_locked(c);
 }
 

@@ -72,6 +72,10 @@ bool commit_is_clean_locked(const struct inode *inode);
  * Times alone don't count: the server sets them by itself in part. */
 bool commit_is_at_risk_locked(const struct inode *inode);
 
+/* Tells the record (record.h) what would be lost with this process. Each change of that calls it,
+ * before a program is told of the change. */
+void commit_mark_locked(struct inode *inode);
+
 /* Whether the server does not know the size or the extents that bytes are found by. O_DSYNC,
  * O_DIRECT and fdatasync(2) wait for these, and not for times. */
 bool commit_lacks_data(struct inode *inode);

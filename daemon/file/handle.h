@@ -17,11 +17,14 @@
 
 struct fs;
 struct inode;
+struct record_handle;
 
 struct handle {
-	struct list link;    /* inode.handles */
-	struct inode *inode; /* the data path finds the inode here */
-	uint64_t number;     /* the kernel's, if it is not the address: inherited.h */
+	struct list link;           /* inode.handles */
+	struct inode *inode;        /* the data path finds the inode here */
+	uint64_t number;            /* the kernel's, if it is not the address: inherited.h */
+	struct record_handle *note; /* NULL: it is not recorded */
+	uint64_t opened_by; /* of a killed daemon's handle: the request that may come again */
 	enum open_kind kind;
 	bool writes; /* or may */
 	bool stores; /* or may, into a mapping of a sharing mount */
@@ -43,6 +46,8 @@ static inline uint64_t handle_number(const struct handle *handle)
 
 /* A zeroed handle; NULL: no memory. */
 struct handle *handle_new(struct fs *fs);
+/* It is about to be told to the kernel, by the answer to that request: request_number(). */
+void handle_record(const struct handle *handle, uint64_t opened_by);
 /* It was closed, and is in no list. */
 void handle_delete(struct fs *fs, struct handle *handle);
 

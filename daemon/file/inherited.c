@@ -96,18 +96,20 @@ void inherited_remove(struct inherited *table, const struct handle *handle)
 			&slot_of(table, handle->number)->handle, NULL, memory_order_release);
 }
 
-static void translate(const struct inherited *table, uint64_t *number)
+static bool translate(const struct inherited *table, uint64_t *number, bool resent)
 {
 	const struct handle *handle = *number ? inherited_find(table, *number) : NULL;
 
 	if (handle)
 		*number = (uint64_t)(uintptr_t)handle;
+	return handle || !*number || !resent;
 }
 
-void inherited_translate(const struct inherited *table, struct request *req)
+/* A number that comes again is the one of a daemon before this one. */
+bool inherited_translate(const struct inherited *table, struct request *req)
 {
-	if (req->args.has_fh)
-		translate(table, &req->args.fh);
-	if (req->op == OP_COPY)
-		translate(table, &req->args.fh2);
+	bool resent = request_is_resent(req);
+	bool ok = !req->args.has_fh || translate(table, &req->args.fh, resent);
+
+	return ok && (req->op != OP_COPY || translate(table, &req->args.fh2, resent));
 }

@@ -2,7 +2,7 @@
  *
  * A handle's number is its address (handle.h). A daemon that takes a mount over has handles at
  * other addresses, and the kernel goes on to use the numbers that it knows. So each request's
- * number is looked up here, once, when the request begins. A number that is not here is an address
+ * number is looked up here when the request begins. A number that is not here is an address
  * of this process. Hence no handle of this process lies at an address that is such a number.
  *
  * A mount that was never taken over has no such table, and pays one branch for each request.
@@ -13,6 +13,7 @@
 #ifndef RMEMFS_DAEMON_FILE_INHERITED_H
 #define RMEMFS_DAEMON_FILE_INHERITED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,8 @@ void inherited_set(struct inherited *table, uint64_t number, struct handle *hand
 /* The kernel has closed the handle. */
 void inherited_remove(struct inherited *table, const struct handle *handle);
 
-/* The request's handles are addresses from now on. Called once for each request. */
-void inherited_translate(const struct inherited *table, struct request *req);
+/* The request's handles are addresses from now on. An address stays as it is: it is no number.
+ * False: the request came again, and its handle was closed already. */
+bool inherited_translate(const struct inherited *table, struct request *req);
 
 #endif

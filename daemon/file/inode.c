@@ -49,6 +49,7 @@ static void inode_delete(struct inode *inode)
 	extent_map_fini(&inode->map);
 	dir_names_forget(&inode->names, &inode->fs->inodes->names);
 	free(inode->commit.tail);
+	record_inode_end(inode->fs->record, inode->note);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
 }
@@ -109,6 +110,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	commit_init(&inode->commit);
 	access_time_init(&inode->access);
 	hooks->init(inode, (char *)inode + INODE_BYTES);
+	inode->note = record_inode_new(fs->record, ino);
 	return inode;
 }
 
@@ -235,6 +237,8 @@ struct inode *inode_of_node(struct fs *fs, uint64_t node)
 
 void inode_remember(struct inode *inode)
 {
+	if (inode->note)
+		atomic_fetch_add_explicit(&inode->note->nlookup, 1, memory_order_acq_rel);
 	if (!__atomic_fetch_add(&inode->nlookup, 1, __ATOMIC_ACQ_REL))
 		inode_ref(inode);
 }
@@ -244,6 +248,8 @@ void inode_forget(struct inode *inode, uint64_t n)
 	uint64_t had = __atomic_fetch_sub(&inode->nlookup, n, __ATOMIC_ACQ_REL);
 
 	assert(had >= n);
+	if (inode->note)
+		atomic_fetch_sub_explicit(&inode->note->nlookup, n, memory_order_acq_rel);
 	if (had == n && n) {
 		inode->fs->inodes->hooks->kernel_forgets(inode);
 		inode_put(inode);
@@ -308,13 +314,20 @@ static struct attr merge_locked(const struct inode *inode, const struct attr *at
 	return merged;
 }
 
+void inode_set_type(struct inode *inode, uint32_t type)
+{
+	inode->type = type;
+	if (inode->note)
+		inode->note->type = type;
+}
+
 static void take_attr_locked(struct inode *inode, const struct attr *attr)
 {
 	inode->attr = merge_locked(inode, attr);
 	inode->attr_valid = true;
 	__atomic_store_n(&inode->has_caps, attr->flags & ATTR_CAPS, __ATOMIC_RELAXED);
 	if (!inode->type)
-		inode->type = attr->mode & S_IFMT;
+		inode_set_type(inode, attr->mode & S_IFMT);
 	if (!inode_is_regular(inode) || !is_ours_locked(inode) || inode->sized)
 		return;
 	inode->sized = true;
@@ -326,8 +339,10 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
  * still to come. */
 static void find_name_locked(struct inode *inode, const struct attr *attr)
 {
-	if (inode->nameless && attr->nlink)
-		inode->orphan = inode->nameless = false;
+	if (!inode->nameless || !attr->nlink)
+		return;
+	inode->orphan = inode->nameless = false;
+	inode_mark_locked(inode, 0, MARK_ORPHAN | MARK_NAMELESS);
 }
 
 /* Whether an answer that was asked for at that epoch, under the present lease, is as new as can be.

@@ -36,6 +36,7 @@
 #include "daemon/pages/grants.h"
 #include "daemon/file/dir_names.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/record/record.h"
 
 struct appends;
 struct kernel_pages;
@@ -51,11 +52,12 @@ struct inode {
 	struct list hash; /* under the shard's lock */
 	uint64_t ino;
 	struct fs *fs;
-	uint32_t type;       /* S_IFMT bits; set once, before the kernel knows the inode */
-	uint64_t refs;       /* atomic; the last one goes under the shard's lock */
-	uint64_t nlookup;    /* atomic: the kernel's lookups; together one reference */
-	unsigned nleftovers; /* atomic: abandoned.h */
-	bool has_caps;       /* atomic: it has capabilities, or may have; a write takes them away */
+	uint32_t type;             /* S_IFMT bits; set once, before the kernel knows the inode */
+	uint64_t refs;             /* atomic; the last one goes under the shard's lock */
+	uint64_t nlookup;          /* atomic: the kernel's lookups; together one reference */
+	unsigned nleftovers;       /* atomic: abandoned.h */
+	struct record_inode *note; /* NULL: it is not recorded */
+	bool has_caps; /* atomic: it has capabilities, or may have; a write takes them away */
 
 	pthread_mutex_t lock;
 	struct attr attr; /* npages without the map's uncommitted ones */
@@ -185,6 +187,9 @@ struct inode *inode_of_node(struct fs *fs, uint64_t node);
 void inode_remember(struct inode *inode);
 void inode_forget(struct inode *inode, uint64_t n);
 
+/* Once, before the kernel knows the inode: S_IFMT bits. */
+void inode_set_type(struct inode *inode, uint32_t type);
+
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Takes the attributes of a reply that changes nothing, if nothing better is known. epoch: the
@@ -245,6 +250,16 @@ void inode_name_add(struct inode *dir, const char *name);
 void inode_name_remove(struct inode *dir, const char *name);
 /* Whether the directory is known to lack the name. */
 bool inode_lacks_name(struct inode *dir, const char *name);
+
+/* Marks of record.h, for the daemon after this one. */
+static inline void inode_mark_locked(struct inode *inode, uint32_t set, uint32_t clear)
+{
+	if (inode->note)
+		atomic_store_explicit(&inode->note->marks,
+			(atomic_load_explicit(&inode->note->marks, memory_order_relaxed) & ~clear) |
+				set,
+			memory_order_release);
+}
 
 static inline bool inode_is_regular(const struct inode *inode)
 {

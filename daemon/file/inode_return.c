@@ -297,6 +297,7 @@ void inode_return_orphan(struct inode *inode, uint64_t number, struct io_thread 
 	inode->orphan = true;
 	inode->commit.ended = inode_return_settle;
 	inode->nameless = false;
+	inode_mark_locked(inode, MARK_ORPHAN, MARK_NAMELESS);
 	inode->attr.nlink = 0;
 	pthread_mutex_unlock(&inode->lock);
 	inode_return_settle(inode, thread);
@@ -306,6 +307,7 @@ void inode_return_nameless(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->orphan = inode->nameless = true;
+	inode_mark_locked(inode, MARK_ORPHAN | MARK_NAMELESS, 0);
 	inode->commit.ended = inode_return_settle;
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -325,8 +327,10 @@ void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *t
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->nlinking--;
-	if (linked && inode->nameless)
+	if (linked && inode->nameless) {
 		inode->orphan = inode->nameless = false;
+		inode_mark_locked(inode, 0, MARK_ORPHAN | MARK_NAMELESS);
+	}
 	pthread_mutex_unlock(&inode->lock);
 	inode_return_settle(inode, thread);
 }

@@ -10,6 +10,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/pages/quota_allowance.h"
 #include "daemon/pages/grants.h"
+#include "daemon/remote/replay.h"
 
 void last_resort_init(struct last_resorts *r)
 {
@@ -175,8 +176,11 @@ void op_rpc(struct request *req, void (*answered)(struct request *req, const str
 	list_init(&op->call.link);
 	op->call.done = rpc_done;
 	op->call.nested = op->leased;
+	op->call.by = request_number(req);
 	op->answered = answered;
 	op->wait = OP_AT_RPC;
+	if (request_is_resent(req) && replay_answers(req->thread, &op->call))
+		return;
 	PROBE(rmemfs, rpc_send, req->unique, op->call.req.op);
 	rpc_start(req->thread, &op->call);
 }

@@ -30,7 +30,7 @@ struct fuse_ops {
 	bool (*begins_anew)(struct request *req, int *error);
 	/* Whether the kernel needs this request, which was only decoded, before it can drop
 	 * pages. */
-	bool (*holds_up_dropping)(const struct request *req);
+	bool (*holds_up_dropping)(struct request *req);
 
 	/* Before a message is read: IO_BYTES_MAX zero bytes where its payload may stay. NULL: it
 	 * goes into the thread's buffer. Else payload_arrived() follows, then perhaps dispatch(),

@@ -19,6 +19,9 @@
 #ifndef FUSE_ALLOW_IDMAP /* 7.40, Linux 6.12; include/uapi/linux/fuse.h there */
 #define FUSE_ALLOW_IDMAP (1ULL << 40)
 #endif
+#ifndef FUSE_HAS_RESEND /* 7.40, Linux 6.9 */
+#define FUSE_HAS_RESEND (1ULL << 39)
+#endif
 
 enum {
 	INIT_TIMEOUT_MS = 5000,
@@ -71,6 +74,7 @@ static uint64_t wanted_with(const struct fuse_wishes *wishes, uint32_t minor)
 		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
 	if (wishes->sharing)
 		return flags | wanted_with_others;
+	flags |= FUSE_HAS_RESEND;
 	return flags | (wishes->write_back ? FUSE_WRITEBACK_CACHE : 0);
 }
 
@@ -105,6 +109,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, const struct 
 		.parallel_direct_writes = in->minor >= MINOR_PARALLEL,
 		.handle_killpriv_v2 = flags & FUSE_HANDLE_KILLPRIV_V2,
 		.writeback = flags & FUSE_WRITEBACK_CACHE,
+		.resend = flags & FUSE_HAS_RESEND,
 		.evictions_seen = in->minor >= MINOR_EVICTIONS,
 	};
 	return 0;

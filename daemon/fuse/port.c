@@ -22,6 +22,7 @@
 #include "common/base/util.h"
 #include "daemon/fuse/decode.h"
 #include "daemon/fuse/private.h"
+#include "daemon/request/request.h"
 
 /* libfuse reports only by its log function, which has no argument of ours. This is its last line,
  * written while main mounts. */
@@ -335,7 +336,19 @@ static int notify(struct fuse_port *port, int code, const void *body, size_t bod
 		{(void *)name, namelen},
 	};
 
-	return writev(port->fd, iov, namelen ? 3 : 2) < 0 ? -errno : 0;
+	return writev(port->fd, iov, namelen ? 3 : bodylen ? 2 : 1) < 0 ? -errno : 0;
+}
+
+#ifndef FUSE_HAS_RESEND /* 7.40, Linux 6.9 */
+#define FUSE_NOTIFY_RESEND 7
+#define FUSE_UNIQUE_RESEND (1ULL << 63)
+#endif
+
+int fuse_port_resend(struct fuse_port *port)
+{
+	static_assert(REQUEST_RESENT == FUSE_UNIQUE_RESEND, "the kernel's bit");
+
+	return notify(port, FUSE_NOTIFY_RESEND, NULL, 0, NULL, 0);
 }
 
 int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len)

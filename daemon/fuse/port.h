@@ -36,6 +36,8 @@ struct fs_features {
 	/* The kernel writes its cache back when it likes, and owns regular files' size and times.
 	 */
 	bool writeback;
+	/* The kernel sends requests again that were read and not answered: fuse_port_resend(). */
+	bool resend;
 };
 
 /* Mounts source on mountpoint (an absolute path, which outlives the port). options: comma-separated
@@ -83,6 +85,10 @@ void fuse_port_set_gone(struct fuse_port *port);
 void fuse_port_refuse_until(struct fuse_port *port, int done_fd);
 
 void fuse_port_delete(struct fuse_port *port);
+
+/* Has the kernel send all requests again that any process has read and not answered, before others:
+ * with REQUEST_RESENT. FORGETs are not among them. Needs fs_features.resend. */
+int fuse_port_resend(struct fuse_port *port);
 
 /* Makes the kernel drop cached pages of [off, off + len) and the attributes; len 0: to the end; off
  * negative: attributes only. Blocks while READs in flight have locked pages of the range, so never

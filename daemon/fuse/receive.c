@@ -15,6 +15,9 @@
  *
  * A sharing mount reserves some room for requests that a RETURN waits for. While the kernel drops
  * pages, reading goes on at once, since such requests may be behind others.
+ *
+ * A mount that is paused (serve/pause.h) reads for such requests alone. All other messages that
+ * come before them stay parked until the mount goes on, in this process or in another one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +45,10 @@ static const uint64_t NEVER = UINT64_MAX;
 struct parked {
 	struct list link;
 	size_t len;
-	bool interrupted; /* like since_ms, as in the request that the message becomes */
+	/* As in the request that the message becomes: */
+	bool interrupted;
+	uint32_t process;
+	bool stays; /* while the mount is paused: it was read since then */
 	int64_t since_ms;
 	int64_t read_ns;
 	_Alignas(16) uint8_t msg[];
@@ -51,6 +57,11 @@ struct parked {
 static const struct fuse_in_header *header_of(const void *msg)
 {
 	return msg;
+}
+
+static bool is_paused(const struct io_thread *thread)
+{
+	return atomic_load_explicit(&thread->shared->paused, memory_order_acquire);
 }
 
 /* ---- interrupts ------------------------------------------------------------------------------ */
@@ -72,7 +83,8 @@ static void give_up_parked(struct io_thread *thread, struct parked *parked, bool
 		parked->since_ms = thread->priv->now;
 		parked->interrupted = true;
 	}
-	if (!caller_ends_wait(thread, h->pid, parked->interrupted, parked->since_ms))
+	if (!caller_ends_wait(thread, (struct caller){h->pid, parked->process}, parked->interrupted,
+		    parked->since_ms))
 		return;
 	fuse_reply_status(thread, h->unique, -EINTR);
 	unpark(thread->priv, parked);
@@ -98,11 +110,19 @@ static bool is_to_be_watched(const struct io_thread *thread, const struct parked
 		       fuse_decode_signals_are_untold(parked->msg, parked->len));
 }
 
+/* Its thread may end before it does. */
+static void note_process(const struct io_thread *thread, struct parked *parked)
+{
+	if (is_to_be_watched(thread, parked))
+		caller_note_process(&parked->process, header_of(parked->msg)->pid);
+}
+
 void fuse_receive_give_up_parked(struct io_thread *thread)
 {
 	list_for_each_safe (pos, &thread->priv->parked) {
 		struct parked *parked = list_entry(pos, struct parked, link);
 
+		note_process(thread, parked);
 		if (is_to_be_watched(thread, parked))
 			give_up_parked(
 				thread, parked, header_of(parked->msg)->opcode == FUSE_FLUSH);
@@ -201,10 +221,12 @@ static bool has_requests(const struct io_thread *thread)
 	       (thread->shared->sharing ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
 }
 
-/* Makes a request from the message, with *err as the result; NULL: there is none for it. */
-static struct request *decode(struct io_thread *thread, const void *msg, size_t len, int *err)
+/* Makes a request from the message, with *err as the result; NULL: there is none for it. stays: it
+ * becomes one only if pages that are being dropped wait for it. */
+static struct request *decode(
+	struct io_thread *thread, const void *msg, size_t len, bool stays, int *err)
 {
-	bool reserved = !has_requests(thread);
+	bool reserved = stays || !has_requests(thread);
 	struct request *req = request_new(thread);
 
 	if (!req)
@@ -243,9 +265,12 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	}
 	parked->len = len;
 	parked->interrupted = false;
+	parked->process = 0;
+	parked->stays = priv->parks;
 	parked->since_ms = priv->now;
 	parked->read_ns = priv->now_ns;
 	memcpy(parked->msg, msg, len);
+	note_process(thread, parked);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
 	__atomic_store_n(&priv->any_parked, true, __ATOMIC_SEQ_CST);
@@ -274,7 +299,7 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 		break;
 	default:
 		if ((fuse_decode_has_payload(h->opcode) && !priv->recv) ||
-			!(req = decode(thread, msg, len, &err)))
+			!(req = decode(thread, msg, len, priv->parks, &err)))
 			park(thread, msg, len);
 		else
 			start_request(thread, req, err, msg, len);
@@ -297,6 +322,9 @@ bool fuse_receive_ready(struct io_thread *thread)
 	bool room = !list_empty(&priv->free_requests) && request_refill_recv(priv);
 
 	if (list_empty(&priv->free_notes))
+		return false;
+	/* None of them is to be refused for a pause. */
+	if (is_paused(thread) && priv->parked_bytes >= PARKED_BYTES_MAX / 2)
 		return false;
 	if (room && list_empty(&priv->parked) && !request_much_is_aside(priv)) {
 		priv->starved_since = 0;
@@ -349,7 +377,8 @@ static int receive_whole(struct io_thread *thread, uint8_t *msg)
 static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
 {
 	int64_t len = n > PAYLOAD_HEAD_BYTES ? (int64_t)(n - PAYLOAD_HEAD_BYTES) : 0;
-	bool stays = header_of(msg)->opcode == FUSE_WRITE && has_requests(thread);
+	bool stays = header_of(msg)->opcode == FUSE_WRITE && has_requests(thread) &&
+		     !thread->priv->parks;
 
 	thread->ops->payload_arrived(thread, msg + PAYLOAD_HEAD_BYTES, len, stays);
 	handle_message(thread, msg, n);
@@ -391,6 +420,7 @@ int fuse_receive(struct io_thread *thread)
 	int got;
 
 	set_reading(thread, true);
+	priv->parks = is_paused(thread) && thread->shared->sharing;
 	got = landing ? receive_apart(thread, msg, landing) : receive_whole(thread, msg);
 	set_reading(thread, false);
 	return got;
@@ -423,20 +453,24 @@ bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t nod
 /* ---- parked messages ------------------------------------------------------------------------- */
 
 /* The first parked message that gets a request, which it is decoded into. Messages that could only
- * use a reserved request are looked through once for each range of pages that is dropped. */
+ * use a reserved request, or stay, are looked through once for each range of pages that is
+ * dropped. */
 static struct parked *next_parked(struct io_thread *thread, struct request **req)
 {
 	struct io_thread_private *priv = thread->priv;
 	uint64_t drops = atomic_load(&thread->shared->ndrops);
+	bool paused = is_paused(thread), seen = priv->looked_through == drops;
 	int err;
 
-	if (list_empty(&priv->free_requests) ||
-		(!has_requests(thread) && priv->looked_through == drops))
+	if (list_empty(&priv->free_requests) || (!has_requests(thread) && seen))
 		return NULL;
 	list_for_each (pos, &priv->parked) {
 		struct parked *parked = list_entry(pos, struct parked, link);
+		bool stays = paused && parked->stays;
 
-		*req = decode(thread, parked->msg, parked->len, &err);
+		if (stays && (seen || !fuse_receive_is_dropping(thread)))
+			continue;
+		*req = decode(thread, parked->msg, parked->len, stays, &err);
 		if (*req)
 			return parked;
 	}
@@ -453,6 +487,7 @@ static void start_parked(struct io_thread *thread, struct parked *parked, struct
 	int err;
 
 	req->interrupted = parked->interrupted;
+	req->process = parked->process;
 	req->since_ms = parked->since_ms;
 	req->read_ns = parked->read_ns;
 	memcpy(msg, parked->msg, len);
@@ -497,9 +532,11 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 
 /* ---- pages that are dropped ------------------------------------------------------------------ */
 
+/* A mount that is paused reads while pages are dropped. */
 static void look_again(struct io_thread *thread)
 {
-	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST) ||
+		atomic_load(&thread->shared->paused))
 		io_thread_wake(thread);
 }
 
@@ -541,4 +578,52 @@ void fuse_receive_drop_parked(struct io_thread *thread)
 
 	while ((link = list_pop(&thread->priv->parked)))
 		nodump_free(list_entry(link, struct parked, link));
+}
+
+/* ---- another daemon -------------------------------------------------------------------------- */
+
+bool fuse_receive_parked_stay(const struct io_thread *thread)
+{
+	list_for_each (pos, &thread->priv->parked)
+		if (!list_entry(pos, struct parked, link)->stays)
+			return false;
+	return true;
+}
+
+void fuse_receive_each_parked(struct io_thread *thread,
+	void (*fn)(const struct fuse_parked *message, void *arg), void *arg)
+{
+	list_for_each (pos, &thread->priv->parked) {
+		const struct parked *parked = list_entry(pos, struct parked, link);
+
+		fn(&(struct fuse_parked){.thread = thread->index,
+			   .interrupted = parked->interrupted,
+			   .since_ms = parked->since_ms,
+			   .read_ns = parked->read_ns,
+			   .msg = parked->msg,
+			   .len = parked->len},
+			arg);
+	}
+}
+
+int fuse_receive_adopt_parked(struct io_thread *thread, const struct fuse_parked *message)
+{
+	struct io_thread_private *priv = thread->priv;
+	struct parked *parked;
+
+	if (message->len < sizeof(struct fuse_in_header) || message->len > FUSE_MESSAGE_BYTES_MAX)
+		return -EINVAL;
+	parked = nodump_alloc(sizeof(*parked) + message->len);
+	if (!parked)
+		return -ENOMEM;
+	parked->len = message->len;
+	parked->interrupted = message->interrupted;
+	parked->stays = true;
+	parked->since_ms = message->since_ms;
+	parked->read_ns = message->read_ns;
+	memcpy(parked->msg, message->msg, message->len);
+	list_add_tail(&priv->parked, &parked->link);
+	priv->parked_bytes += parked->len;
+	priv->any_parked = true;
+	return header_of(parked->msg)->len == message->len ? 0 : -EINVAL;
 }

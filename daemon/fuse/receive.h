@@ -6,6 +6,7 @@
 #define RMEMFS_DAEMON_FUSE_RECEIVE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct io_thread;
@@ -26,6 +27,25 @@ void fuse_receive_give_up_parked(struct io_thread *thread);
 /* Ends with EIO those that a soft mount may end. */
 void fuse_receive_refuse_parked(struct io_thread *thread);
 void fuse_receive_drop_parked(struct io_thread *thread);
+
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
+
+/* A message that is parked. It is answered by the descriptor that it was read from, which is the
+ * thread's. */
+struct fuse_parked {
+	unsigned thread; /* its index */
+	bool interrupted;
+	int64_t since_ms, read_ns;
+	const void *msg;
+	size_t len;
+};
+/* Whether all parked messages were read since the mount is paused: they wait for its end. */
+bool fuse_receive_parked_stay(const struct io_thread *thread);
+/* Calls fn for each, in order. While the mount stands: any thread. */
+void fuse_receive_each_parked(struct io_thread *thread,
+	void (*fn)(const struct fuse_parked *message, void *arg), void *arg);
+/* Before the threads run. -ENOMEM; -EINVAL: that is no message. */
+int fuse_receive_adopt_parked(struct io_thread *thread, const struct fuse_parked *message);
 
 /* For any thread, also outside of the mount. The kernel is about to drop pages before their lease
  * goes; it has dropped them. It may wait for messages that no thread has read yet, or that are

@@ -12,6 +12,7 @@
 #include "daemon/file/access_time.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/handover/sharing.h"
 #include "daemon/handover/state.h"
 #include "daemon/op/fs_parts.h"
 
@@ -22,7 +23,9 @@ struct telling {
 	uint64_t ninodes, nhandles;
 	uint32_t most; /* handles of one inode */
 	struct handle_state *handles;
-	uint64_t busy; /* an inode that can't be described; 0: none */
+	struct sharing_state sharing;
+	size_t sharing_bytes; /* 0: the mount does not share */
+	uint64_t busy;        /* an inode that can't be described; 0: none */
 };
 
 static void count_inode(struct inode *inode, void *arg)
@@ -53,7 +56,7 @@ static void tell_inode(struct inode *inode, void *arg)
 		state_put_handle(&t->out, &t->handles[i]);
 }
 
-static void tell_options(struct fs *fs, struct mount_state *state)
+void describe_options(struct fs *fs, struct mount_state *state)
 {
 	state->features = fs->features;
 	state->cache = (uint8_t)fs->options.cache;
@@ -71,9 +74,54 @@ static int refuse_busy(struct fs *fs, uint64_t ino, char *why, size_t whylen)
 		inode_put(inode);
 	}
 	snprintf(why, whylen,
-		"inode %llu, %.512s, keeps what the server did not take, or is in use: close it",
+		"inode %llu, %.512s, keeps what the server did not take, or is in use: close it, "
+		"or try again",
 		(unsigned long long)ino, path);
 	return -EBUSY;
+}
+
+static void count_all(struct fs *fs, struct telling *t)
+{
+	inode_each(fs, count_inode, t);
+	if (!fs->sharing)
+		return;
+	t->busy = sharing_count(fs, &t->sharing);
+	t->sharing_bytes = sharing_state_bytes(&t->sharing);
+}
+
+/* Room for all. */
+static int make_room(struct telling *t, uint8_t **data, size_t *len)
+{
+	*len = state_bytes(t->ninodes, t->nhandles) + t->sharing_bytes;
+	*data = malloc(*len);
+	t->handles = calloc(t->most + 1, sizeof(*t->handles));
+	if (*data && t->handles) {
+		wire_out_init(&t->out, *data, *len);
+		return 0;
+	}
+	free(steal_ptr(data));
+	free(steal_ptr(&t->handles));
+	return -ENOMEM;
+}
+
+static int tell_all(struct fs *fs, struct telling *t, const struct mount_state *state)
+{
+	int err = 0;
+
+	state_put(&t->out, state);
+	inode_each(fs, tell_inode, t);
+	if (fs->sharing)
+		err = sharing_describe(fs, &t->out, &t->sharing);
+	assert(err || t->busy || (!t->out.overflow && !wire_out_room(&t->out)));
+	return err;
+}
+
+static bool has_calls(const struct fs *fs, const struct io_thread *threads)
+{
+	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
+		if (!remote_has_no_calls(&threads[i]))
+			return true;
+	return false;
 }
 
 /* The numbers of inodes and handles stay while the mount stands. */
@@ -82,30 +130,32 @@ int describe_mount(struct fs *fs, struct io_thread *threads, uint8_t **data, siz
 {
 	struct mount_state state = {0};
 	struct telling t = {0};
+	int err;
 
-	inode_each(fs, count_inode, &t);
-	*len = state_bytes(t.ninodes, t.nhandles);
-	*data = malloc(*len);
-	t.handles = calloc(t.most + 1, sizeof(*t.handles));
-	if (!*data || !t.handles) {
-		free(steal_ptr(data));
-		free(t.handles);
-		snprintf(why, whylen, "out of memory");
-		return -ENOMEM;
+	count_all(fs, &t);
+	if (t.busy)
+		return refuse_busy(fs, t.busy, why, whylen);
+	if (has_calls(fs, threads)) {
+		snprintf(why, whylen, "a message to the server has begun meanwhile: try again");
+		return -EBUSY;
 	}
-	*owner_fd = session_describe(fs->session, threads, &state.session);
-	tell_options(fs, &state);
-	state.ninodes = t.ninodes;
-	state.nhandles = t.nhandles;
-	wire_out_init(&t.out, *data, *len);
-	state_put(&t.out, &state);
-	inode_each(fs, tell_inode, &t);
+	err = make_room(&t, data, len);
+	if (!err) {
+		*owner_fd = session_describe(fs->session, threads, &state.session);
+		describe_options(fs, &state);
+		state.ninodes = t.ninodes;
+		state.nhandles = t.nhandles;
+		state.sharing_bytes = t.sharing_bytes;
+		err = tell_all(fs, &t, &state);
+	}
 	free(t.handles);
-	assert(t.busy || (!t.out.overflow && !wire_out_room(&t.out)));
-	if (!t.busy)
+	if (!err && !t.busy)
 		return 0;
 	free(steal_ptr(data));
-	return refuse_busy(fs, t.busy, why, whylen);
+	if (!err)
+		return refuse_busy(fs, t.busy, why, whylen);
+	snprintf(why, whylen, "out of memory");
+	return err;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -161,7 +211,7 @@ static bool is_read_only(const struct fs *fs)
 	return fs->options.session.read_only;
 }
 
-static int adopt_options(struct fs *fs, const struct mount_state *state, char *why, size_t whylen)
+int describe_adopt_options(struct fs *fs, const struct mount_state *state, char *why, size_t whylen)
 {
 	if (state->cache != (uint8_t)fs->options.cache) {
 		snprintf(why, whylen,
@@ -186,14 +236,20 @@ static int adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r, in
 	int err = state_get(r, &state);
 
 	if (!err)
-		err = adopt_options(fs, &state, why, whylen);
+		err = describe_adopt_options(fs, &state, why, whylen);
 	if (!err)
 		err = session_adopt(fs->session, threads, &state.session, *owner_fd, why, whylen);
 	if (err)
 		return err;
 	steal_fd(owner_fd);
+	if (fs->sharing != (state.sharing_bytes > 0))
+		return -EPROTO;
 	err = name_handles(fs, *r, &state);
-	return err ? err : adopt_inodes(fs, r, &state);
+	if (!err)
+		err = adopt_inodes(fs, r, &state);
+	if (!err && fs->sharing)
+		err = sharing_adopt(fs, threads, r);
+	return err;
 }
 
 int describe_adopt(struct fs *fs, struct io_thread *threads, const uint8_t *data, size_t len,

@@ -25,4 +25,10 @@ int describe_mount(struct fs *fs, struct io_thread *threads, uint8_t **data, siz
 int describe_adopt(struct fs *fs, struct io_thread *threads, const uint8_t *data, size_t len,
 	int owner_fd, char *why, size_t whylen);
 
+/* The parts of both that are no inodes: the mount's features and options. */
+struct mount_state;
+void describe_options(struct fs *fs, struct mount_state *state);
+int describe_adopt_options(
+	struct fs *fs, const struct mount_state *state, char *why, size_t whylen);
+
 #endif

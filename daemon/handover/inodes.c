@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/barrier/session_renewal.h"
 #include "daemon/file/handle.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/inode_return.h"
@@ -27,6 +28,9 @@ static void describe_handle(const struct handle *handle, struct handle_state *st
 		.flushed = handle->flushed,
 		.appended = atomic_load(&handle->appended),
 		.told = handle->told,
+		.stores = handle->stores,
+		.stale = session_renewal_handle_is_stale(handle->inode->fs, handle),
+		.unlocked = atomic_load(&handle->unlocked),
 	};
 }
 
@@ -112,18 +116,25 @@ static int adopt_handle_locked(struct inode *inode, const struct handle_state *s
 	handle->appends = state->appends;
 	handle->flushed = state->flushed;
 	handle->told = state->told;
+	handle->opened_by = state->opened_by;
 	atomic_store(&handle->appended, state->appended);
+	handle->stores = state->stores;
+	session_renewal_handle_adopted(fs, handle, state->stale);
+	atomic_store(&handle->unlocked, state->unlocked);
 	inode->nwriters += handle->writes;
 	inode->cached->nappenders += handle->appends;
+	inode->cached->nstorers += handle->stores;
 	inode->nopen_cached += handle->kind == OPENED_CACHED;
 	list_add_tail(&inode->handles, &handle->link);
 	inherited_set(fs->inherited, state->number, handle);
+	handle->note = record_handle_new(fs->record);
+	handle_record(handle, state->opened_by);
 	return 0;
 }
 
 static void adopt_fields_locked(struct inode *inode, const struct inode_state *state)
 {
-	inode->type = state->type;
+	inode_set_type(inode, state->type);
 	inode->attr = state->attr;
 	inode->attr_valid = state->attr_valid;
 	inode->sized = state->sized;
@@ -133,12 +144,15 @@ static void adopt_fields_locked(struct inode *inode, const struct inode_state *s
 	inode->nameless = state->nameless;
 	if (state->orphan)
 		inode->commit.ended = inode_return_settle;
+	inode_mark_locked(inode,
+		(state->orphan ? MARK_ORPHAN : 0) | (state->nameless ? MARK_NAMELESS : 0), 0);
 	inode->nopen = state->nopen;
 	inode->commit.error = state->error;
 	inode->commit.nfailures = state->nfailures;
 	inode->commit.told = state->told;
 	inode->drop->read_from = state->read_from;
 	inode->drop->read_to = state->read_to;
+	commit_mark_locked(inode);
 	__atomic_store_n(&inode->has_caps, state->caps, __ATOMIC_RELAXED);
 	if (state->sized && S_ISREG(state->type) && !state->attr.npages)
 		extent_map_learned_all(&inode->map);
@@ -147,6 +161,8 @@ static void adopt_fields_locked(struct inode *inode, const struct inode_state *s
 /* The kernel's lookups are one reference. The root's is the mount's own. */
 static void count_lookups(struct inode *inode, uint64_t n)
 {
+	if (inode->note)
+		atomic_store(&inode->note->nlookup, n);
 	__atomic_store_n(&inode->nlookup, n, __ATOMIC_RELEASE);
 	if (n)
 		inode_ref(inode);
@@ -154,6 +170,17 @@ static void count_lookups(struct inode *inode, uint64_t n)
 		inode->fs->root = inode;
 	else
 		inode_put(inode);
+}
+
+int inodes_adopt_handle(struct inode *inode, const struct handle_state *state)
+{
+	int r;
+
+	pthread_mutex_lock(&inode->lock);
+	r = inode_is_regular(inode) ? adopt_handle_locked(inode, state) : -EINVAL;
+	inode->nopen += !r;
+	pthread_mutex_unlock(&inode->lock);
+	return r;
 }
 
 int inodes_adopt(struct fs *fs, const struct inode_state *state, const struct handle_state *handles)

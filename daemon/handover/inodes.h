@@ -6,7 +6,7 @@
  * committed. So its map is fetched from the server anew. Not handed over: names that a directory is
  * known to lack, and paths for messages.
  *
- * Mounts that do not share only. On others there are leases, and what the kernel keeps under them.
+ * On mounts that share there are leases, too, and what the kernel keeps under them: sharing.h.
  *
  * OWNERSHIP  The caller has the arrays.
  * THREADS    inodes_describe() in any thread while the mount stands (serve/pause.h); inodes_adopt()
@@ -22,7 +22,9 @@ struct handle_state {
 	uint64_t number;                         /* the kernel's name for it */
 	uint8_t kind;                            /* enum open_kind */
 	bool writes, appends, flushed, appended; /* handle.h */
+	bool stores, stale, unlocked;            /* of mounts that share: session_renewal.h */
 	uint64_t told;
+	uint64_t opened_by; /* not described: handle.h */
 };
 
 struct inode_state {
@@ -50,5 +52,7 @@ int inodes_describe(struct inode *inode, struct inode_state *state);
  * the state makes no sense, or the inode is there already. */
 int inodes_adopt(
 	struct fs *fs, const struct inode_state *state, const struct handle_state *handles);
+/* One more handle of a file that was adopted. -ENOMEM, -EINVAL: likewise. */
+int inodes_adopt_handle(struct inode *inode, const struct handle_state *state);
 
 #endif

@@ -170,7 +170,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 {
 	const struct fs_features *f = &state->features;
 	const bool *const features[] = {&f->direct_io_allow_mmap, &f->parallel_direct_writes,
-		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback};
+		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback, &f->resend};
 	const bool *const flags[] = {&state->nodiratime};
 
 	wire_put_u64(w, magic);
@@ -178,8 +178,9 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	wire_put_u32(w, 0);
 	wire_put_u64(w, state->ninodes);
 	wire_put_u64(w, state->nhandles);
+	wire_put_u64(w, state->sharing_bytes);
 	put_session(w, &state->session);
-	put_flags(w, features, 5);
+	put_flags(w, features, 6);
 	wire_put_u8(w, state->cache);
 	wire_put_u8(w, state->access);
 	put_flags(w, flags, 1);
@@ -189,15 +190,16 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 static bool is_length(const struct mount_state *state, size_t left)
 {
 	return state->ninodes <= left / STATE_INODE_BYTES &&
-	       state->nhandles <= left / STATE_HANDLE_BYTES &&
-	       left == state_bytes(state->ninodes, state->nhandles) - STATE_HEAD_BYTES;
+	       state->nhandles <= left / STATE_HANDLE_BYTES && state->sharing_bytes <= left &&
+	       left == state_bytes(state->ninodes, state->nhandles) - STATE_HEAD_BYTES +
+			       state->sharing_bytes;
 }
 
 int state_get(struct wire_in *r, struct mount_state *state)
 {
 	struct fs_features *f = &state->features;
 	bool *const features[] = {&f->direct_io_allow_mmap, &f->parallel_direct_writes,
-		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback};
+		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback, &f->resend};
 	bool *const flags[] = {&state->nodiratime};
 	bool ours = wire_get_u64(r) == magic;
 	uint32_t version = wire_get_u32(r);
@@ -209,10 +211,11 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	r->truncated |= wire_get_u32(r) != 0;
 	state->ninodes = wire_get_u64(r);
 	state->nhandles = wire_get_u64(r);
+	state->sharing_bytes = wire_get_u64(r);
 	if (r->truncated || !is_length(state, wire_in_left(r)))
 		return -EPROTO;
 	get_session(r, &state->session);
-	get_flags(r, features, 5);
+	get_flags(r, features, 6);
 	state->cache = wire_get_u8(r);
 	state->access = wire_get_u8(r);
 	get_flags(r, flags, 1);
@@ -262,17 +265,19 @@ int state_get_inode(struct wire_in *r, struct inode_state *i)
 
 void state_put_handle(struct wire_out *w, const struct handle_state *h)
 {
-	const bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended};
+	const bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended, &h->stores,
+		&h->stale, &h->unlocked};
 
 	wire_put_u64(w, h->number);
 	wire_put_u64(w, h->told);
 	wire_put_u32(w, h->kind);
-	put_flags(w, flags, 4);
+	put_flags(w, flags, 7);
 }
 
 int state_get_handle(struct wire_in *r, struct handle_state *h)
 {
-	bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended};
+	bool *const flags[] = {&h->writes, &h->appends, &h->flushed, &h->appended, &h->stores,
+		&h->stale, &h->unlocked};
 	uint32_t kind;
 
 	h->number = wire_get_u64(r);
@@ -280,6 +285,6 @@ int state_get_handle(struct wire_in *r, struct handle_state *h)
 	kind = wire_get_u32(r);
 	r->truncated |= kind > UINT8_MAX;
 	h->kind = (uint8_t)kind;
-	get_flags(r, flags, 4);
+	get_flags(r, flags, 7);
 	return r->truncated ? -EPROTO : 0;
 }

@@ -1,6 +1,6 @@
 /* state.h - the description of a mount that stands still, as bytes: what one daemon tells the next.
  *
- *     magic, version, lengths | session, features | (inode | its handles) ...
+ *     magic, version, lengths | session, features | (inode | its handles) ... | sharing_state.h
  *
  * Both daemons may be of different versions of rmemfs. So each value has its size and place here,
  * and not those of a struct of C. Any change of it changes HANDOVER_VERSION, and the daemons refuse
@@ -20,8 +20,8 @@
 #include "daemon/remote/session_handover.h"
 
 enum {
-	HANDOVER_VERSION = 1,
-	STATE_HEAD_BYTES = 32, /* magic, version, and the two numbers behind it */
+	HANDOVER_VERSION = 2,
+	STATE_HEAD_BYTES = 40, /* magic, version, and the three numbers behind it */
 	STATE_INODE_BYTES = 144,
 	STATE_HANDLE_BYTES = 24,
 };
@@ -32,9 +32,10 @@ struct mount_state {
 	uint8_t cache, access; /* enum cache_mode, enum access_mode */
 	bool nodiratime;
 	uint64_t ninodes, nhandles;
+	uint64_t sharing_bytes; /* behind all that; 0: the mount does not share */
 };
 
-/* The bytes of a description with so many inodes and handles. */
+/* The bytes of a description with so many inodes and handles, of a mount that does not share. */
 size_t state_bytes(uint64_t ninodes, uint64_t nhandles);
 
 /* The caller has state_bytes() of room, and puts each inode's handles behind it. */
@@ -42,7 +43,7 @@ void state_put(struct wire_out *w, const struct mount_state *state);
 void state_put_inode(struct wire_out *w, const struct inode_state *inode);
 void state_put_handle(struct wire_out *w, const struct handle_state *handle);
 
-/* The reverse: the length of all must be as the numbers say. */
+/* The reverse: the length of all, with what sharing adds, must be as the numbers say. */
 int state_get(struct wire_in *r, struct mount_state *state);
 int state_get_inode(struct wire_in *r, struct inode_state *inode);
 int state_get_handle(struct wire_in *r, struct handle_state *handle);

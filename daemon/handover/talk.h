@@ -7,7 +7,8 @@
  *                        <─── READY: its pid, a pidfd
  *     the mount stands (serve/pause.h)
  *     STATE              ──── state.h, the kernel's      takes all of it, resumes the session
- *                             connection ──────────>
+ *                             connection and the         (a byte: whether a killed daemon's service
+ *                             threads' devices ────>     has its mount)
  *                        <─── TAKEN ────────────────     its threads run, and read nothing
  *     its guard stands down
  *     GO                 ────────────────────────────>
@@ -29,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/request/io_thread.h"
+
 #define TALK_QUESTION "handover\n"
 
 enum talk_kind {
@@ -41,7 +44,9 @@ enum talk_kind {
 	TALK_FAILED, /* a text: the reason */
 };
 
-enum { TALK_BYTES_MAX = 128 << 10, TALK_FDS_MAX = 3, TALK_SEND_MS = 1000 };
+/* STATE has the most descriptors: the connection, the description, each thread's device, and the
+ * owner's name. */
+enum { TALK_BYTES_MAX = 128 << 10, TALK_FDS_MAX = 3 + IO_THREADS_MAX, TALK_SEND_MS = 1000 };
 
 /* Descriptors are those that a message carries; what is not taken out of it is closed by
  * talk_fini(). */

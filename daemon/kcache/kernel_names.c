@@ -115,3 +115,42 @@ void kernel_names_set_refused(
 		e->name.refused = refused ? SHOWN_REFUSED_NAMES : 0;
 	kernel_names_unlock(s, thread);
 }
+
+/* ---- another daemon -------------------------------------------------------------------------- */
+
+static bool is_free(const struct shown_entry *e)
+{
+	return !e->thread;
+}
+
+void kernel_names_each(struct kernel_names *s,
+	void (*fn)(const struct kernel_names_kept *kept, void *arg), void *arg)
+{
+	for (uint32_t set = 0; set < SHOWN_SETS; set++) {
+		struct shown_set *at = kernel_names_lock(s, set);
+
+		for (unsigned i = 0; i < SHOWN_WAYS; i++) {
+			const struct shown_entry *e = &at->entries[i];
+
+			if (!is_free(e))
+				fn(&(struct kernel_names_kept){e->key, e->thread, e->name}, arg);
+		}
+		kernel_names_unlock(s, set);
+	}
+}
+
+int kernel_names_adopt(struct kernel_names *s, const struct kernel_names_kept *kept)
+{
+	struct shown_set *set;
+	unsigned i = 0;
+
+	if (!kept->thread || kept->name.refused > SHOWN_REFUSED_NAMES)
+		return -EINVAL;
+	set = kernel_names_lock(s, kept->thread);
+	while (i < SHOWN_WAYS && !is_free(&set->entries[i]))
+		i++;
+	if (i < SHOWN_WAYS)
+		set->entries[i] = (struct shown_entry){kept->key, kept->thread, kept->name};
+	kernel_names_unlock(s, kept->thread);
+	return i < SHOWN_WAYS ? 0 : -EINVAL;
+}

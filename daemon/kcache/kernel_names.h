@@ -66,4 +66,18 @@ bool kernel_names_find(
 void kernel_names_set_refused(
 	struct kernel_names *s, uint32_t thread, struct name_key key, bool refused);
 
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
+
+struct kernel_names_kept {
+	struct name_key key;
+	uint32_t thread;
+	struct shown_name name;
+};
+/* Calls fn for each entry. */
+void kernel_names_each(struct kernel_names *s,
+	void (*fn)(const struct kernel_names_kept *kept, void *arg), void *arg);
+/* Puts an entry behind those of its set that came before it, as kernel_names_each() tells them.
+ * -EINVAL: it is none, or there is no room. */
+int kernel_names_adopt(struct kernel_names *s, const struct kernel_names_kept *kept);
+
 #endif

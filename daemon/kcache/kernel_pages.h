@@ -175,4 +175,12 @@ void kernel_pages_end_is_told_locked(struct inode *inode);
 /* No handle of the file is open any more. */
 void kernel_pages_closed_locked(struct inode *inode);
 
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
+
+/* Whether nothing is being dropped or told, and no answer is on its way after which pages may have
+ * to be. Then cached_pages without job, inode and what is running says all. */
+bool kernel_pages_keep_still_locked(const struct inode *inode);
+/* Before the threads run. The inode has no pages yet. -ENOMEM; -EINVAL: ranges that are none. */
+int kernel_pages_adopt_locked(struct inode *inode, const struct cached_pages *kept);
+
 #endif

@@ -67,6 +67,17 @@ void lease_list_locked(struct inode *inode, struct io_thread *thread)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* If these are too many, the next one that comes has some leave. */
+void lease_keep_adopt_locked(struct inode *inode)
+{
+	struct lease_keeper *k = inode->fs->leases;
+
+	pthread_mutex_lock(&k->lock);
+	list_add_tail(&k->listed, &inode->lease->listed);
+	k->nlisted++;
+	pthread_mutex_unlock(&k->lock);
+}
+
 void lease_unlist_locked(struct inode *inode)
 {
 	struct lease_keeper *k = inode->fs->leases;
@@ -234,6 +245,19 @@ static void send_batches(struct io_thread *thread)
 void lease_keep_flush(struct io_thread *thread)
 {
 	send_batches(thread);
+}
+
+bool lease_keep_give_all(struct io_thread *thread)
+{
+	struct lease_keeper *k = thread->fs->leases;
+	bool idle;
+
+	pthread_mutex_lock(&k->lock);
+	idle = !k->sending && !k->nleaving && !k->called;
+	pthread_mutex_unlock(&k->lock);
+	if (!idle)
+		send_batches(thread);
+	return idle;
 }
 
 static void called(struct thread_call *thread_call)

@@ -66,6 +66,10 @@ void lease_unlist_locked(struct inode *inode);
 void lease_leave_later_locked(struct inode *inode, struct io_thread *thread);
 /* Sends what has gathered. */
 void lease_keep_flush(struct io_thread *thread);
+/* The same. True: nothing has gathered, and no batch is on its way. */
+bool lease_keep_give_all(struct io_thread *thread);
+/* A lease of a mount that was taken over is listed, before the threads run. */
+void lease_keep_adopt_locked(struct inode *inode);
 
 /* Something of the inode goes back that may not have arrived here. */
 void lease_note(struct fs *fs, uint64_t ino);

@@ -110,6 +110,46 @@ void lease_settle(struct inode *inode, struct io_thread *thread)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* ---- another daemon -------------------------------------------------------------------------- */
+
+bool lease_keeps_still_locked(const struct inode *inode)
+{
+	const struct inode_lease *l = inode->lease;
+
+	return l->state == LEASE_IDLE && !lease_is_recalled(l) && !lease_is_used_locked(inode) &&
+	       list_empty(&l->leaving) && !l->taking_back;
+}
+
+/* A recall is not told: the server repeats it to whoever goes on. */
+void lease_describe_locked(const struct inode *inode, struct lease_kept *kept)
+{
+	const struct inode_lease *l = inode->lease;
+
+	*kept = (struct lease_kept){
+		.number = inode->lease_number,
+		.returned = l->returned,
+		.type = inode->lease_type,
+		.pinned = l->pinned,
+		.unsure = l->unsure,
+		.passing = l->passing,
+	};
+}
+
+void lease_adopt_locked(struct inode *inode, const struct lease_kept *kept)
+{
+	struct inode_lease *l = inode->lease;
+
+	assert(inode->lease_type == LEASE_NONE && l->state == LEASE_IDLE);
+	inode->lease_number = kept->number;
+	inode->lease_type = kept->type;
+	l->returned = kept->returned;
+	l->pinned = kept->pinned;
+	l->unsure = kept->unsure;
+	l->passing = kept->passing;
+	if (kept->type != LEASE_NONE)
+		lease_keep_adopt_locked(inode);
+}
+
 /* ---- leases by looking ----------------------------------------------------------------------- */
 
 enum { REFUSED_MS = 1000 };

@@ -198,6 +198,20 @@ bool lease_is_used_locked(const struct inode *inode);
 /* The inode goes back as a whole (inode_return.h): its lease is gone here. */
 void lease_end_locked(struct inode *inode);
 
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
+
+/* The facts of an inode, while no message about it is on its way, and nobody uses it. */
+struct lease_kept {
+	uint64_t number, returned;
+	uint8_t type;
+	bool pinned, unsure, passing;
+};
+/* False: something is due, or on its way. */
+bool lease_keeps_still_locked(const struct inode *inode);
+void lease_describe_locked(const struct inode *inode, struct lease_kept *kept);
+/* For an inode without a lease, before the threads run. */
+void lease_adopt_locked(struct inode *inode, const struct lease_kept *kept);
+
 /* For keep.c. lease_evict(): there are too many; gives back the caller's reference.
  * lease_leave_locked(): whether the lease still leaves with the batch that is made now, and how.
  * lease_left(): that batch was answered. */

@@ -169,6 +169,80 @@ bool lock_owners_forget_locked(struct inode *inode)
 	return any;
 }
 
+/* ---- another daemon -------------------------------------------------------------------------- */
+
+unsigned lock_owners_describe_locked(
+	const struct inode *inode, struct lock_owner_kept *v, unsigned n)
+{
+	unsigned i = 0;
+
+	list_for_each (pos, &inode->locks->owners) {
+		const struct lock_owner *o = lock_owner_owner_of(pos);
+
+		if (i++ >= n)
+			continue;
+		v[i - 1] = (struct lock_owner_kept){
+			.number = o->number,
+			.kernel = o->kernel,
+			.handle = o->handle ? handle_number(o->handle) : 0,
+			.kind = o->kind,
+			.has = o->has,
+			.freed = o->freed,
+		};
+	}
+	return i;
+}
+
+static struct lock_owner *find_number_locked(const struct inode *inode, uint64_t number)
+{
+	list_for_each (pos, &inode->locks->owners)
+		if (lock_owner_owner_of(pos)->number == number)
+			return lock_owner_owner_of(pos);
+	return NULL;
+}
+
+static struct handle *find_handle_locked(const struct inode *inode, uint64_t number)
+{
+	list_for_each (pos, &inode->handles) {
+		struct handle *handle = list_entry(pos, struct handle, link);
+
+		if (handle_number(handle) == number)
+			return handle;
+	}
+	return NULL;
+}
+
+int lock_owner_adopt_locked(struct inode *inode, const struct lock_owner_kept *kept)
+{
+	struct handle *handle = kept->handle ? find_handle_locked(inode, kept->handle) : NULL;
+	struct lock_owner *o;
+
+	if (!kept->number || (kept->handle && !handle) || find_number_locked(inode, kept->number) ||
+		(kept->kind != LOCK_KIND_POSIX && kept->kind != LOCK_KIND_FLOCK))
+		return -EINVAL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return -ENOMEM;
+	o->number = kept->number;
+	o->kernel = kept->kernel;
+	o->handle = handle;
+	o->kind = kept->kind;
+	o->has = kept->has;
+	o->freed = kept->freed;
+	list_add_tail(&inode->locks->owners, &o->link);
+	return 0;
+}
+
+int lock_owner_waits_locked(struct inode *inode, uint64_t number)
+{
+	struct lock_owner *o = find_number_locked(inode, number);
+
+	if (!o)
+		return -EINVAL;
+	o->nasked++;
+	return 0;
+}
+
 /* ---- what is leaving ------------------------------------------------------------------------- */
 
 static void leaving_begin_locked(struct inode *inode, struct lock_leaving *leaving)

@@ -61,6 +61,23 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 /* RELEASE: gives up the locks that belong to the handle. */
 void lock_handle_closed(struct request *req, struct inode *inode, const struct handle *handle);
 
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
+
+struct lock_owner_kept {
+	uint64_t number, kernel;
+	uint64_t handle; /* its number, by which it locked last; 0: that is closed */
+	uint8_t kind;
+	bool has, freed;
+};
+/* Room for n of them in v. Returns their number, which may be greater. */
+unsigned lock_owners_describe_locked(
+	const struct inode *inode, struct lock_owner_kept *v, unsigned n);
+/* Before the threads run; the inode has its handles. -ENOMEM; -EINVAL: it makes no sense. */
+int lock_owner_adopt_locked(struct inode *inode, const struct lock_owner_kept *kept);
+/* An adopted owner waits for a lock, as after lock_owner_asks(). -EINVAL: there is none of that
+ * number. */
+int lock_owner_waits_locked(struct inode *inode, uint64_t number);
+
 /* A lock that nobody wants any more, but that may still be in the way of others. */
 struct lock_leaving {
 	struct list link;    /* inode_locks.leaving */

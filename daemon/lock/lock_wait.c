@@ -221,6 +221,18 @@ void lock_look_at_all(struct io_thread *thread)
 	pthread_mutex_unlock(&locks->lock);
 }
 
+static void wait_enlist(struct lock_wait *w)
+{
+	struct locks *locks = locks_of(w);
+
+	w->wake.run = woken;
+	list_init(&w->wake.link);
+	list_add_tail(&fs_thread_of(w->thread)->lock_waits, &w->own);
+	pthread_mutex_lock(&locks->lock);
+	list_add_tail(&locks->waits, &w->link);
+	pthread_mutex_unlock(&locks->lock);
+}
+
 static struct lock_wait *wait_new(const struct request *req)
 {
 	struct locks *locks = req->thread->fs->locks;
@@ -239,12 +251,7 @@ static struct lock_wait *wait_new(const struct request *req)
 	w->pid = req->pid;
 	w->lock.wait = locks_number(locks);
 	w->error = req->interrupted ? -EINTR : 0;
-	w->wake.run = woken;
-	list_init(&w->wake.link);
-	list_add_tail(&fs_thread_of(w->thread)->lock_waits, &w->own);
-	pthread_mutex_lock(&locks->lock);
-	list_add_tail(&locks->waits, &w->link);
-	pthread_mutex_unlock(&locks->lock);
+	wait_enlist(w);
 	return w;
 }
 
@@ -316,4 +323,81 @@ void lock_tick(struct io_thread *thread)
 		else if (w->error)
 			lock_wait_give_up(w, w->error);
 	}
+}
+
+/* ---- another daemon -------------------------------------------------------------------------- */
+
+static bool lock_wait_stands_locked(const struct lock_wait *w)
+{
+	return w->known && !w->busy && !w->error && !w->replied && !w->called;
+}
+
+bool lock_waits_stand(struct io_thread *thread)
+{
+	struct locks *locks = thread->fs->locks;
+	bool stand = true;
+
+	pthread_mutex_lock(&locks->lock);
+	list_for_each (pos, &fs_thread_of(thread)->lock_waits)
+		stand &= lock_wait_stands_locked(list_entry(pos, struct lock_wait, own));
+	pthread_mutex_unlock(&locks->lock);
+	return stand;
+}
+
+unsigned lock_waits_describe(struct locks *locks, struct lock_wait_kept *v, unsigned n)
+{
+	unsigned i = 0;
+
+	pthread_mutex_lock(&locks->lock);
+	list_for_each (pos, &locks->waits) {
+		const struct lock_wait *w = list_entry(pos, struct lock_wait, link);
+
+		if (i++ >= n)
+			continue;
+		v[i - 1] = (struct lock_wait_kept){
+			.unique = w->unique,
+			.pid = w->pid,
+			.thread = w->thread->index,
+			.lock = w->lock,
+		};
+	}
+	pthread_mutex_unlock(&locks->lock);
+	return i;
+}
+
+static bool is_wait(const struct lock_wait_kept *kept)
+{
+	const struct rpc_lock *lock = &kept->lock;
+
+	return kept->unique && lock->wait && lock->start <= lock->end &&
+	       lock->end <= LOCK_END_MAX &&
+	       (lock->type == LOCK_SHARED || lock->type == LOCK_EXCLUSIVE) &&
+	       (lock->kind == LOCK_KIND_POSIX || lock->kind == LOCK_KIND_FLOCK);
+}
+
+int lock_wait_adopt(struct io_thread *thread, const struct lock_wait_kept *kept)
+{
+	struct inode *inode = is_wait(kept) ? inode_find(thread->fs, kept->lock.ino) : NULL;
+	struct lock_wait *w = inode ? calloc(1, sizeof(*w)) : NULL;
+	int r = w ? 0 : inode ? -ENOMEM : -EINVAL;
+
+	if (!r) {
+		pthread_mutex_lock(&inode->lock);
+		r = lock_owner_waits_locked(inode, kept->lock.owner);
+		pthread_mutex_unlock(&inode->lock);
+	}
+	if (r) {
+		free(w);
+		if (inode)
+			inode_put(inode);
+		return r;
+	}
+	w->thread = thread;
+	w->inode = inode;
+	w->unique = kept->unique;
+	w->pid = kept->pid;
+	w->lock = kept->lock;
+	w->known = true;
+	wait_enlist(w);
+	return 0;
 }

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/rpc/rpc.h"
 #include "daemon/lock/locks.h"
 
 struct io_thread;
@@ -37,5 +38,24 @@ void lock_look_again(struct io_thread *thread, uint64_t number);
 /* The thread's connection is back. The server may have been started again, and know of no waits. */
 void lock_look_at_all(struct io_thread *thread);
 void lock_tick(struct io_thread *thread);
+
+/* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
+
+/* A wait of which the server knows. Its caller is answered on the descriptor that it was read from,
+ * which is the thread's. */
+struct lock_wait_kept {
+	uint64_t unique;
+	uint32_t pid;
+	uint32_t thread; /* its index */
+	struct rpc_lock lock;
+};
+/* Whether nothing of the thread's waits is on its way or due: all of them only wait. */
+bool lock_waits_stand(struct io_thread *thread);
+/* All of the mount, in order: room for n of them in v. Returns their number, which may be
+ * greater. */
+unsigned lock_waits_describe(struct locks *locks, struct lock_wait_kept *v, unsigned n);
+/* Before the threads run. Its inode is there, with its owners. Waits until lock_look_at_all().
+ * -ENOMEM; -EINVAL: it makes no sense. */
+int lock_wait_adopt(struct io_thread *thread, const struct lock_wait_kept *kept);
 
 #endif

@@ -59,6 +59,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(merge_pages), .type = CONF_UINT, .min = 1, .max = IO_PAGES_MAX},
 	{KEY(spin_us), .type = CONF_UINT, .max = 10000},
 	{KEY(exit_when_lost), .type = CONF_BOOL},
+	{KEY(revive), .type = CONF_BOOL},
 	{KEY(low_latency), .type = CONF_BOOL},
 	{KEY(share), .type = CONF_BOOL},
 	{KEY(share_later), .type = CONF_BOOL},

@@ -27,6 +27,7 @@ struct client_config {
 	bool soft; /* operations end with EIO after timeo seconds without the server */
 	uint64_t timeo, interrupt_wait;
 	bool exit_when_lost; /* the daemon ends when the session is lost */
+	bool revive;         /* a killed daemon's successor goes on with the mount */
 	bool low_latency;    /* the machine's CPUs are kept awake */
 	bool share;          /* with other mounts that write the export, too */
 	bool share_later;    /* the same when another one comes */

@@ -10,24 +10,29 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/mount_socket.h"
 #include "common/base/util.h"
+#include "daemon/record/record.h"
 
 /* No other sender uses this signal. */
-enum { DEATH_SIGNAL = SIGUSR1 };
+enum { DEATH_SIGNAL = SIGUSR1, LOOK_MS = 100 };
 
 /* A message of the daemon to its child. */
 struct guarded {
 	unsigned connection;
 	struct socket_id socket;
-	bool ends; /* in order */
+	bool ends;  /* in order */
+	bool keeps; /* a descriptor of the record comes along */
 };
 
 /* ---- the child ------------------------------------------------------------------------------- */
@@ -129,13 +134,67 @@ static bool has_died(int signals, pid_t daemon)
 	       (pid_t)info.ssi_pid == daemon;
 }
 
-/* False: the daemon asks no more. */
-static bool obey(int fd, struct guarded *guarded, int *abort)
-{
-	int err;
+/* The state of the child. */
+struct guarding {
+	pid_t pid;           /* the daemon's */
+	int daemon;          /* a descriptor that stands for it */
+	int abort;           /* -1: nothing is to be aborted */
+	int record;          /* -1: no successor is expected */
+	unsigned generation; /* of the record */
+};
 
-	if (recv(fd, guarded, sizeof(*guarded), 0) != (ssize_t)sizeof(*guarded) || guarded->ends)
+/* The part of the record that says whether a successor has come. */
+static int read_record(int fd, struct record_head *head)
+{
+	size_t len = offsetof(struct record_head, generation) + sizeof(head->generation);
+
+	return pread(fd, head, len, 0) == (ssize_t)len ? 0 : -EIO;
+}
+
+static ssize_t receive_guarded(int fd, struct guarded *guarded, int *with)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {guarded, sizeof(*guarded)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+
+	*with = -1;
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(with, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
+static void replace_record(struct guarding *g, int fd)
+{
+	struct record_head *head = fd < 0 ? NULL : malloc(sizeof(*head));
+
+	if (g->record >= 0)
+		close(g->record);
+	g->record = fd;
+	g->generation = head && !read_record(fd, head) ? atomic_load(&head->generation) : 0;
+	free(head);
+}
+
+/* False: the daemon asks no more. */
+static bool obey(int fd, struct guarded *guarded, struct guarding *g)
+{
+	struct socket_id socket = guarded->socket;
+	int *abort = &g->abort;
+	int err, with;
+
+	if (receive_guarded(fd, guarded, &with) != (ssize_t)sizeof(*guarded) || guarded->ends)
 		return false;
+	if (guarded->keeps)
+		guarded->socket = socket;
+	if (guarded->keeps || !guarded->connection)
+		replace_record(g, with);
 	if (!guarded->connection && *abort >= 0)
 		close(steal_fd(abort));
 	if (guarded->connection && *abort < 0)
@@ -152,6 +211,55 @@ static void remove_socket(const struct guarded *guarded)
 		mount_socket_remove(path, &guarded->socket);
 }
 
+/* It takes as long as its core is written. */
+static bool is_dumping(pid_t daemon)
+{
+	char path[32], text[4096];
+	ssize_t len = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)daemon);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		len = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[len < 0 ? 0 : len] = '\0';
+	return strstr(text, "\nCoreDumping:\t1");
+}
+
+static bool await_end(const struct guarding *g)
+{
+	struct pollfd pfd = {.fd = g->daemon, .events = POLLIN};
+	int64_t began = now_ms(), passed;
+
+	if (g->daemon < 0)
+		return false;
+	while (poll(&pfd, 1, LOOK_MS) != 1) {
+		passed = now_ms() - began;
+		if (passed >= GUARD_SUCCESSOR_MS || (passed >= GUARD_END_MS && !is_dumping(g->pid)))
+			return false;
+	}
+	return true;
+}
+
+/* The daemon was killed. Whether a successor has the mount; it has a child of its own then. */
+static bool successor_comes(const struct guarding *g)
+{
+	struct record_head *head = g->record < 0 ? NULL : malloc(sizeof(*head));
+	int64_t until;
+
+	if (!head || !await_end(g))
+		return false;
+	for (until = now_ms() + GUARD_SUCCESSOR_MS; now_ms() < until; poll(NULL, 0, LOOK_MS)) {
+		if (read_record(g->record, head) || !atomic_load(&head->lives))
+			return false;
+		if (atomic_load(&head->generation) != g->generation)
+			return true;
+	}
+	return false;
+}
+
 /* While a thread of the daemon is left, the daemon's end of the socket stays open, and only the
  * signal tells that the daemon was killed. Where its last thread is the one that made this child,
  * the socket's end comes before the signal. */
@@ -159,9 +267,11 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
 	struct guarded guarded = {0};
-	int abort = -1;
+	struct guarding g = {.abort = -1, .record = -1};
 
 	connection_guard_leave(fd, daemon);
+	g.pid = daemon;
+	g.daemon = pidfd_open(daemon, 0);
 	fds[0].fd = catch_death();
 	fds[1].fd = fd;
 	while (fds[0].fd >= 0 && poll(fds, 2, -1) > 0) {
@@ -169,13 +279,15 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 			remove_socket(&guarded);
 			break;
 		}
-		if (fds[1].revents && !obey(fd, &guarded, &abort)) {
+		if (fds[1].revents && !obey(fd, &guarded, &g)) {
 			if (!guarded.ends)
 				remove_socket(&guarded);
 			break;
 		}
 	}
-	if (abort >= 0 && write(abort, "1", 1) < 0)
+	if (!guarded.ends && successor_comes(&g))
+		_exit(0);
+	if (g.abort >= 0 && write(g.abort, "1", 1) < 0)
 		_exit(1);
 	_exit(0);
 }
@@ -240,6 +352,40 @@ int connection_guard_watch(struct survivor *s, unsigned connection, const struct
 		return -errno;
 	/* The child may have been killed. */
 	return recv(s->fd, &err, sizeof(err), 0) == (ssize_t)sizeof(err) ? err : -ESRCH;
+}
+
+int connection_guard_keep(struct survivor *s, unsigned connection, int record)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct guarded guarded = {.connection = connection, .keeps = true};
+	struct iovec iov = {&guarded, sizeof(guarded)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	int err;
+
+	if (s->child < 0)
+		return s->child;
+	*CMSG_FIRSTHDR(&msg) = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int))};
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &record, sizeof(int));
+	if (sendmsg(s->fd, &msg, MSG_NOSIGNAL) < 0)
+		return -errno;
+	return recv(s->fd, &err, sizeof(err), 0) == (ssize_t)sizeof(err) ? err : -ESRCH;
+}
+
+int connection_guard_abort(unsigned connection)
+{
+	autoclose int fd = open_abort(connection);
+
+	if (fd < 0)
+		return fd;
+	return write(fd, "1", 1) < 0 ? -errno : 0;
 }
 
 void connection_guard_stop(struct survivor *s)

@@ -13,6 +13,11 @@
  * The kernel tells this as soon as the thread that made the child has ended, whatever other threads
  * do. So this is a thread of its own, which is never in the kernel for long.
  *
+ * Where a successor can go on with the mount (recover.h), the child gives it time:
+ * connection_guard_ keep(). If the daemon does not end, since a thread of it waits as said above,
+ * or if no successor has taken the mount's record in GUARD_SUCCESSOR_MS, the child aborts the
+ * connection as ever.
+ *
  * If both are killed at once, as a whole control group is, nothing ends the waits: the unit kills
  * the daemon alone.
  *
@@ -27,6 +32,11 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/types.h>
+
+enum {
+	GUARD_END_MS = 2000,        /* for a daemon that was killed, to end, unless it dumps core */
+	GUARD_SUCCESSOR_MS = 30000, /* then for a successor to take the record */
+};
 
 struct survivor {
 	pthread_t maker;
@@ -45,6 +55,11 @@ int connection_guard_start(struct survivor *s);
  * it. -errno: the connection can't be aborted. */
 struct socket_id; /* common/base/mount_socket.h */
 int connection_guard_watch(struct survivor *s, unsigned connection, const struct socket_id *socket);
+/* The connection is left to a successor when the daemon is killed. record: its descriptor
+ * (record/record.h). Until connection_guard_watch() says that there is no connection. */
+int connection_guard_keep(struct survivor *s, unsigned connection, int record);
+/* Aborts a connection now, in this process. */
+int connection_guard_abort(unsigned connection);
 /* The connection has ended, or there was none. Waits for the child. */
 void connection_guard_stop(struct survivor *s);
 

@@ -24,6 +24,7 @@ struct control;
 struct fs;
 struct fuse_port;
 struct io_threads;
+struct record;
 
 struct daemon {
 	int argc; /* of the command line that the mount was made by */
@@ -41,6 +42,10 @@ struct daemon {
 	int latency_fd; /* -1: not held */
 	int taker;      /* give_over.h: a daemon that prepares to take the mount over; -1: none */
 	int64_t taker_until_ms;
+	/* revival.h. record: NULL: the mount can't be revived. kept: the service manager has the
+	 * descriptors. */
+	struct record *record;
+	bool kept;
 	bool told_waiting, told_stopping;
 	bool lost; /* it ends since the session is lost */
 	char why[DAEMON_WHY_BYTES];

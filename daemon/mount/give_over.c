@@ -23,7 +23,9 @@
 #include "daemon/handover/offer.h"
 #include "daemon/handover/talk.h"
 #include "daemon/mount/exit_status.h"
+#include "daemon/mount/revival.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/record/record.h"
 #include "daemon/remote/session_handover.h"
 #include "daemon/serve/pause.h"
 #include "daemon/serve/threads.h"
@@ -94,10 +96,11 @@ void give_over_begin(struct daemon *d)
 		give_over_refuse(d, "the mount is ending");
 		return;
 	}
-	if (d->fs_options.session.sharing || d->fs_options.session.converts) {
+	/* It may change from one that is alone to one that shares, which no state tells of. */
+	if (d->fs_options.session.converts) {
 		give_over_refuse(d,
-			"a mount with 'share' or 'share_later' can't move to another daemon: unmount it, "
-			"and mount it again");
+			"a mount with 'share_later' can't move to another daemon: unmount it, and "
+			"mount it again");
 		return;
 	}
 	err = d->argc > OFFER_ARGS_MAX ? -E2BIG : send_offer(d);
@@ -127,13 +130,16 @@ static int send_state(struct daemon *d)
 {
 	autofree uint8_t *data = NULL;
 	autoclose int memory = memfd_create("rmemfs-handover", MFD_CLOEXEC);
-	int fds[TALK_FDS_MAX] = {fuse_port_fd(d->port), memory, -1};
+	int fds[TALK_FDS_MAX] = {fuse_port_fd(d->port), memory};
+	unsigned nfds = 2 + d->fs_options.session.io_threads;
+	uint8_t kept = d->kept;
 	size_t len;
 	int err = memory < 0 ? -errno : 0;
 
+	io_threads_devices(d->threads, &fds[2]);
 	if (!err)
-		err = describe_mount(d->fs, io_threads_thread(d->threads, 0), &data, &len, &fds[2],
-			d->why, sizeof(d->why));
+		err = describe_mount(d->fs, io_threads_thread(d->threads, 0), &data, &len,
+			&fds[nfds], d->why, sizeof(d->why));
 	if (memory < 0)
 		snprintf(d->why, sizeof(d->why), "the mount's state can't be told: %s",
 			errno_text(err));
@@ -141,7 +147,7 @@ static int send_state(struct daemon *d)
 		return err;
 	err = write_all(memory, data, len);
 	if (!err)
-		err = talk_send(d->taker, TALK_STATE, NULL, 0, fds, fds[2] < 0 ? 2 : 3);
+		err = talk_send(d->taker, TALK_STATE, &kept, 1, fds, nfds + (fds[nfds] >= 0));
 	if (err)
 		snprintf(d->why, sizeof(d->why), "the mount's state can't be told: %s",
 			errno_text(err));
@@ -216,6 +222,9 @@ static int let_go(struct daemon *d, const struct taker *taker)
 {
 	int err;
 
+	bool kept = d->kept;
+
+	revival_end(d);
 	connection_guard_watch(&d->survivor, 0, NULL);
 	CRASH_POINT("give.went");
 	err = talk_send(d->taker, TALK_GO, NULL, 0, NULL, 0);
@@ -228,6 +237,8 @@ static int let_go(struct daemon *d, const struct taker *taker)
 	}
 	if (err)
 		connection_guard_watch(&d->survivor, d->connection, control_socket_id(d->control));
+	if (err && kept)
+		revival_keep(d, record_head(d->record)->asked);
 	return err;
 }
 

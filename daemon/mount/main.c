@@ -31,6 +31,7 @@
 #include "daemon/mount/give_over.h"
 #include "daemon/mount/mountpoint.h"
 #include "daemon/mount/options.h"
+#include "daemon/mount/revival.h"
 #include "daemon/mount/service_report.h"
 #include "daemon/mount/take_over.h"
 
@@ -102,12 +103,14 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);
+	revival_consider(d, options);
 	err = finish_mount(d, options);
 	if (err)
 		goto err_mounted;
 	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
 	if (err)
 		goto err_started;
+	revival_keep(d, options->mountpoint_text);
 	daemon_can_be_asked(d, options);
 	return 0;
 
@@ -127,6 +130,7 @@ static int build(struct daemon *d, const struct options *options)
 
 	if (err)
 		return err;
+	revival_prepare(d, options, service_is_open());
 	err = connect_session(d);
 	if (err)
 		goto err_attached;
@@ -140,6 +144,7 @@ err_connected:
 	fs_disconnect(d->fs);
 err_attached:
 	daemon_close(d);
+	revival_forget(d);
 	if (d->port)
 		fuse_port_delete(steal_ptr(&d->port));
 	return err;
@@ -228,6 +233,7 @@ static void tell_stopping(struct daemon *d)
 {
 	if (d->told_stopping)
 		return;
+	revival_end(d);
 	service_stopping("unmounting %s", d->fs_options.session.mountpoint);
 	d->told_stopping = true;
 }
@@ -322,6 +328,7 @@ static void main_finish(struct daemon *d)
 	control_stop(d->control);
 	fs_stop_telling(d->fs, d->port);
 	daemon_close(d);
+	revival_forget(d);
 	control_delete(d->control);
 	fuse_port_delete(d->port);
 	daemon_leave(d);
@@ -366,6 +373,22 @@ static int main_run(struct daemon *d, const struct options *options)
 	return d->lost ? MOUNT_AGAIN : MOUNT_DONE;
 }
 
+/* The next start mounts anew: nothing is undone here, and the session is its owner's. */
+static int main_revive(struct daemon *d, struct options *options, struct found *found)
+{
+	int err = revival_run(d, options, found);
+
+	if (err) {
+		log_complaint("rmemfs", d->why);
+		service_failed(err, d->why);
+		_exit(MOUNT_AGAIN);
+	}
+	tell_ready(d, options);
+	wait_for_end(d);
+	main_finish(d);
+	return d->lost ? MOUNT_AGAIN : MOUNT_DONE;
+}
+
 /* ---- taking a mount over --------------------------------------------------------------------- */
 
 /* Nothing is undone: the mount, its connection and the session are the other daemon's. */
@@ -400,7 +423,7 @@ static int run_take_over(const char *mountpoint)
 	log_info("%s goes on here, over %s%s, and was taken over from process %d",
 		d.fs_options.session.mountpoint, fs_server(d.fs), fs_protection_note(d.fs),
 		take.old_pid);
-	take_over_service(&take);
+	take_over_service(&take, &d, &options);
 	background_ready(d.report);
 	wait_for_end(&d);
 	main_finish(&d);
@@ -434,6 +457,7 @@ static int remount(struct daemon *d, const struct options *options)
 
 static int run_options(struct options *options, int argc, char **argv)
 {
+	struct found found;
 	struct daemon d;
 	int err;
 
@@ -442,6 +466,9 @@ static int run_options(struct options *options, int argc, char **argv)
 	/* In the background this process is no service, whatever its caller is. */
 	if (options->foreground)
 		service_open();
+	revival_find(&found, options);
+	if (found.record)
+		return main_revive(&d, options, &found);
 	err = enter_namespace(&d, options);
 	if (!err)
 		err = options->remount ? remount(&d, options) : find_place(&d, options);

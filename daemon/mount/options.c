@@ -105,6 +105,7 @@ static const struct opposite {
 	{"noshare", "share"},
 	{"noshare_later", "share_later"},
 	{"noexit_when_lost", "exit_when_lost"},
+	{"norevive", "revive"},
 	{"nolow_latency", "low_latency"},
 	{"nodebug_io", "debug_io"},
 };

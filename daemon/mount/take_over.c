@@ -20,6 +20,7 @@
 #include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/fuse/port.h"
+#include "daemon/mount/revival.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/state.h"
 #include "daemon/handover/talk.h"
@@ -221,15 +222,23 @@ static int read_state(int fd, uint8_t **data, size_t *len)
 	return 0;
 }
 
-/* Takes the descriptors out of the message: the kernel's connection, the description, and mostly
- * the owner's name. */
+/* So many descriptors STATE has, and mostly one more: the owner's name. */
+static unsigned state_fds(const struct daemon *d)
+{
+	return 2 + d->fs_options.session.io_threads;
+}
+
+/* Takes the descriptors out of the message: the kernel's connection, the description, the threads'
+ * devices, and the owner's name. */
 static int adopt(struct daemon *d, struct talk_message *m)
 {
 	autofree uint8_t *data = NULL;
-	int owner = m->nfds == 3 ? steal_fd(&m->fds[2]) : -1;
+	int owner = m->nfds > state_fds(d) ? steal_fd(&m->fds[state_fds(d)]) : -1;
 	size_t len = 0;
 	int err = read_state(m->fds[1], &data, &len);
 
+	if (!err)
+		err = io_threads_take_devices(d->threads, &m->fds[2]);
 	if (err) {
 		snprintf(d->why, sizeof(d->why), "the description of the mount can't be read: %s",
 			errno_text(err));
@@ -254,7 +263,8 @@ static int receive_state(struct take_over *t, struct daemon *d)
 		return err;
 	}
 	CRASH_POINT("take.told");
-	if (m.kind == TALK_STATE && m.nfds >= 2) {
+	if (m.kind == TALK_STATE && m.nfds >= state_fds(d)) {
+		t->kept = m.len && m.data[0];
 		err = adopt(d, &m);
 	} else {
 		snprintf(d->why, sizeof(d->why), "its daemon refuses: %.*s", (int)m.len,
@@ -273,14 +283,15 @@ static bool old_has_ended(const struct take_over *t, int limit_ms)
 }
 
 /* The stream has ended without GO. That alone does not say that the other daemon has. If it was
- * killed before its guard stood down, the mount has gone with it. */
+ * killed before its guard stood down, the mount has gone with it, or belongs to the next daemon of
+ * its service. */
 static int look_at_old(struct take_over *t, struct daemon *d)
 {
 	if (!old_has_ended(t, OLD_ENDS_MS)) {
 		snprintf(d->why, sizeof(d->why), "its daemon lives, but says nothing");
 		return -EPROTO;
 	}
-	if (fuse_port_disconnected(d->port, GUARD_MS)) {
+	if (t->kept || fuse_port_disconnected(d->port, GUARD_MS)) {
 		snprintf(d->why, sizeof(d->why), "its daemon was killed, and the mount with it");
 		return -ENOTCONN;
 	}
@@ -314,6 +325,7 @@ int take_over_run(struct take_over *t, struct daemon *d, const struct options *o
 		err = daemon_open(d, options);
 	if (err)
 		return err;
+	revival_prepare(d, options, t->offer.notify[0] && t->offer.unit[0]);
 	CRASH_POINT("take.ready");
 	err = say_ready(t);
 	if (err) {
@@ -352,7 +364,7 @@ void take_over_give_up(struct take_over *t, const char *why)
 /* ---- the service manager --------------------------------------------------------------------- */
 
 /* The manager takes notes of the main process alone, and warns of others. */
-void take_over_service(struct take_over *t)
+void take_over_service(struct take_over *t, struct daemon *d, const struct options *options)
 {
 	char text[32];
 
@@ -365,6 +377,8 @@ void take_over_service(struct take_over *t)
 		if (t->offer.limit_ms)
 			setenv("WATCHDOG_USEC", text, 1);
 		service_open();
+		revival_consider(d, options);
+		revival_keep(d, options->mountpoint_text);
 	}
 	close(steal_fd(&t->talk));
 	close(steal_fd(&t->old));

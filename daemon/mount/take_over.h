@@ -19,6 +19,7 @@ struct take_over {
 	struct offer offer; /* has the strings of options */
 	int talk, old;      /* the stream; the other daemon's pidfd */
 	int old_pid;
+	bool kept; /* if the other daemon is killed, its service's next one goes on (revival.h) */
 	unsigned connection; /* the kernel's number of the mount that was asked for */
 };
 
@@ -32,6 +33,6 @@ int take_over_run(struct take_over *t, struct daemon *d, const struct options *o
 /* After an error, before the process ends: the other daemon's log gets the reason. */
 void take_over_give_up(struct take_over *t, const char *why);
 /* Waits until the other daemon has told the service manager of this one, and speaks to it then. */
-void take_over_service(struct take_over *t);
+void take_over_service(struct take_over *t, struct daemon *d, const struct options *options);
 
 #endif

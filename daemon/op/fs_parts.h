@@ -13,6 +13,7 @@
 
 struct access_policy;
 struct quota_allowances;
+struct record;
 struct expiries;
 struct snapshot_freeze;
 struct fs_parts;
@@ -67,6 +68,8 @@ struct fs {
 	struct inode_table *inodes;
 	struct inode *root;
 	struct inherited *inherited; /* file/inherited.h; NULL: this daemon has mounted */
+	struct record *record;       /* record/record.h; NULL: nothing is recorded */
+	bool revived;                /* file/revived.h: the mount is a killed daemon's */
 	struct grants *grants;
 	struct grant_refill *refill;
 	struct inode_returns *returns;

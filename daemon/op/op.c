@@ -7,6 +7,7 @@
 #include "common/base/probes.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/remote/remote.h"
+#include "daemon/request/caller.h"
 
 struct op *op_of(struct request *req)
 {
@@ -202,9 +203,14 @@ void op_watch(struct request *req)
 
 void op_watch_begin(struct request *req)
 {
+	bool untold = request_signals_are_untold(req);
+
 	list_init(&op_of(req)->interrupted);
-	if (req->interrupted || request_signals_are_untold(req))
+	if (req->interrupted || untold)
 		op_watch(req);
+	/* It waits anyway, and its thread may have ended before the next tick. */
+	if (untold && remote_disconnected(req->thread))
+		caller_note_process(&req->process, req->pid);
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */

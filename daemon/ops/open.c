@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "common/base/crash_point.h"
 #include "daemon/file/cache_policy.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
@@ -102,37 +103,6 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 		inode_return_settle(inode, thread);
 }
 
-static int open_handle(struct request *req, struct opened *opened)
-{
-	struct inode *inode = op_of(req)->inode;
-	uint32_t flags = req->args.flags;
-
-	struct handle *handle = handle_new(inode->fs);
-	int r = handle ? open_count(inode, flags, req->pid, opened) : -ENOMEM;
-
-	if (r) {
-		free(handle);
-		return r;
-	}
-	pthread_mutex_lock(&inode->lock);
-	handle->inode = inode;
-	handle->kind = opened->kind;
-	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
-	handle->stores = handle_may_store(req);
-	handle->appends = flags & O_APPEND;
-	session_renewal_handle_opened(inode->fs, handle);
-	inode->nwriters += handle->writes;
-	inode->cached->nstorers += handle->stores;
-	/* On a mount that shares, or will, FLUSH gives up record locks. */
-	if (!handle->writes && !fs_may_share(inode->fs))
-		opened->flags |= OPEN_NO_FLUSH;
-	commit_handle_opened_locked(inode, handle);
-	list_add_tail(&inode->handles, &handle->link);
-	pthread_mutex_unlock(&inode->lock);
-	opened->handle = handle;
-	return 0;
-}
-
 static void close_handle(struct inode *inode, struct handle *handle, struct io_thread *thread)
 {
 	/* This comes first. Otherwise a SETATTR could count on this close for its COMMIT, when the
@@ -148,6 +118,60 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);
 	handle_delete(inode->fs, handle);
+}
+
+/* The daemon before this one may have opened the file for the same request. The kernel has not got
+ * that handle. */
+static void close_unanswered(struct request *req, struct inode *inode)
+{
+	struct handle *found = NULL;
+
+	pthread_mutex_lock(&inode->lock);
+	list_for_each (pos, &inode->handles) {
+		struct handle *handle = list_entry(pos, struct handle, link);
+
+		if (handle->opened_by == request_number(req))
+			found = handle;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	if (found)
+		close_handle(inode, found, req->thread);
+}
+
+static int open_handle(struct request *req, struct opened *opened)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint32_t flags = req->args.flags;
+
+	struct handle *handle = handle_new(inode->fs);
+	int r = handle ? open_count(inode, flags, req->pid, opened) : -ENOMEM;
+
+	if (r) {
+		if (handle)
+			handle_delete(inode->fs, handle);
+		return r;
+	}
+	if (request_is_resent(req))
+		close_unanswered(req, inode);
+	pthread_mutex_lock(&inode->lock);
+	handle->inode = inode;
+	handle->kind = opened->kind;
+	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
+	handle->stores = handle_may_store(req);
+	handle->appends = flags & O_APPEND;
+	session_renewal_handle_opened(inode->fs, handle);
+	inode->nwriters += handle->writes;
+	inode->cached->nstorers += handle->stores;
+	/* On a sharing mount FLUSH gives up record locks. */
+	if (!handle->writes && !fs_may_share(inode->fs))
+		opened->flags |= OPEN_NO_FLUSH;
+	commit_handle_opened_locked(inode, handle);
+	list_add_tail(&inode->handles, &handle->link);
+	handle_record(handle, request_number(req));
+	pthread_mutex_unlock(&inode->lock);
+	opened->handle = handle;
+	CRASH_POINT("open.recorded");
+	return 0;
 }
 
 /* ---- OPEN ------------------------------------------------------------------------------------ */

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/rpc/change_time.h"
 #include "daemon/file/fill_holes.h"
@@ -57,11 +58,11 @@ struct write_state {
 	bool landed;         /* the payload is in the file's pages already (landing.h) */
 	bool alone;          /* it passed the gate exclusively, because of a doubtful gap */
 	bool grew;           /* the file, when it was acknowledged */
+	uint8_t nasked;      /* of `asked` */
 	uint64_t drop_round; /* the answer waits for this one; 0: for none */
 	/* While a snapshot is taken: up to where pages were asked for, and those asked for now. */
 	uint64_t asked_to;
 	struct extent asked[ASK_EXTENTS];
-	unsigned nasked;
 	uint8_t tail[ASK_EXTENTS * RPC_EXTENT_BYTES];
 };
 
@@ -272,6 +273,7 @@ static void acknowledge_locked(struct request *req, struct inode *inode)
 	write_show_locked(req, inode);
 	append_order_done_locked(req);
 	gate_acknowledge(&inode->gate, &file_op(op)->pass.pass, st->grew ? before : UINT64_MAX);
+	commit_mark_locked(inode);
 	list_del(&op->interrupted);
 	op->acked = true;
 	fs_thread_of(req->thread)->nacked++;
@@ -304,8 +306,10 @@ static void write_transfer(struct request *req)
 	if (may && !has_to_drop_locked(req, inode))
 		acknowledge_locked(req, inode);
 	pthread_mutex_unlock(&inode->lock);
-	if (st->op.acked)
+	if (st->op.acked) {
 		request_acknowledge(req, st->len);
+		CRASH_POINT("write.acknowledged");
+	}
 	op_io(req, IO_WRITE, nworks, write_moved);
 }
 
@@ -347,8 +351,8 @@ static void write_unprotect(struct request *req)
 	struct inode *inode = st->op.inode;
 
 	pthread_mutex_lock(&inode->lock);
-	st->nasked =
-		snapshot_freeze_protected_locked(inode, &st->asked_to, end, st->asked, ASK_EXTENTS);
+	st->nasked = (uint8_t)snapshot_freeze_protected_locked(
+		inode, &st->asked_to, end, st->asked, ASK_EXTENTS);
 	pthread_mutex_unlock(&inode->lock);
 	if (st->nasked)
 		ask_unprotect(req);

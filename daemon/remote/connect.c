@@ -98,8 +98,16 @@ static void channel_remove(struct remote *r)
 	r->ping_ns = 0;
 	r->rung = false;
 	prove_key_forget(r);
+	region_table_reset(r);
 	slots_channel_lost(r);
 	transfers_channel_lost(r);
+}
+
+/* However the channel went, the next one may find that its path leads nowhere. */
+static void missing(struct remote *r)
+{
+	if (atomic_exchange(&r->session->threads[r->thread->index].ready, NULL))
+		scout_look_now(r->session);
 }
 
 /* The channel is gone, or not wanted any more. */
@@ -112,7 +120,7 @@ static void channel_lost(struct remote *r, const char *why, int64_t now)
 	channel_remove(r);
 	schedule_connect(r, now);
 	r->ready_ms = 0;
-	atomic_store(&r->session->threads[r->thread->index].ready, NULL);
+	missing(r);
 	r->state = REMOTE_DOWN;
 	if (r->bye_sent)
 		r->stopped = true;
@@ -138,11 +146,14 @@ void connection_rest(struct remote *r)
 	r->state = REMOTE_AT_REST;
 }
 
-/* The time of rest is no silence of the server. */
+/* The time of rest is no silence of the server. News that came meanwhile were left: the next tick
+ * asks for them. */
 void connection_resume(struct remote *r, int64_t now)
 {
+	r->rung |= r->state == REMOTE_READY;
 	if (r->state != REMOTE_AT_REST)
 		return;
+	missing(r);
 	r->state = REMOTE_DOWN;
 	r->ready_ms = r->mute_ms = 0;
 	r->ticked_ms = now;
@@ -278,12 +289,9 @@ static void auth_answered(struct remote *r, const struct rpc_reply *rep)
 
 static void fetch_regions(struct remote *r)
 {
-	struct rpc_request req = {.op = RPC_REGIONS, .slot = RPC_NO_SLOT};
-
-	req.regions.first = r->next_region;
 	r->deadline_ms = now_ms() + ANSWER_MS;
 	r->state = REMOTE_FETCHING;
-	connect_ask(r, &req);
+	region_table_ask(r);
 }
 
 /* A server at which too many clients wait refuses at once. We must not keep it busy by asking again
@@ -318,6 +326,21 @@ static bool takes_more(struct remote *r, const struct rpc_reply *rep)
 	return true;
 }
 
+/* A mount that connects with a session takes it over from another process, which hears it, too. */
+static void take_refusal(struct remote *r, int status, const char *why)
+{
+	struct session *s = r->session;
+
+	if (s->id && status == -EROFS)
+		session_may_not_write(s, r->keys, why);
+	else if (s->id && remote_may_share(r) && status == -EIDRM)
+		session_end(s, why);
+	else if (s->id && (status == -EBUSY || status == -EIDRM))
+		session_lose(s, why);
+	else if ((s->id || s->ended_id) && status == -ESTALE)
+		session_lose(s, why);
+}
+
 static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 {
 	struct session *s = r->session;
@@ -345,14 +368,8 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		paths_refused(r, why);
 		scout_look_now(s);
 	}
-	if (s->id && rep->status == -EROFS)
-		session_may_not_write(s, r->keys, why);
-	else if (s->id && remote_may_share(r) && rep->status == -EIDRM)
-		session_end(s, why);
-	else if (s->id && (rep->status == -EBUSY || rep->status == -EIDRM))
-		session_lose(s, why);
-	else if ((s->id || s->ended_id) && rep->status == -ESTALE)
-		session_lose(s, why);
+	if (!s->connecting)
+		take_refusal(r, rep->status, why);
 	r->refused = true;
 	remote_channel_drop(r, "refused: %s", why);
 }
@@ -384,7 +401,7 @@ static void attach_answered(struct remote *r, const struct rpc_reply *rep)
 	r->server = attach->incarnation;
 	session_renew(r->session, r->attach_ns, attach->server_time);
 	session_told_snapshot(r->session, attach->snapshot, false, r->attach_ns);
-	r->next_region = 0;
+	region_table_reset(r);
 	fetch_regions(r);
 }
 
@@ -408,56 +425,25 @@ static void channel_ready(struct remote *r)
 	transfers_pump(r);
 }
 
-/* Regions come in the order of their indices. */
-static int take_region(struct remote *r, const struct rpc_region *region, uint32_t nregions)
-{
-	struct region_key key = {
-		.addr = region->addr,
-		.len = region->len,
-		.rkey = region->rkey,
-		.access = region->access,
-	};
-
-	if (region->index < r->next_region || region->index >= nregions)
-		return -EPROTO;
-	r->next_region = region->index + 1;
-	if (!region->index)
-		atomic_store(&r->session->region_bytes, region->len);
-	/* No transfer there can be posted: EIO. */
-	if (!region->access) {
-		session_lost_region(r->session, region->index);
-		return 0;
-	}
-	return channel_set_key(r->ch, region->index, &key);
-}
-
-static int take_regions(struct remote *r, const struct rpc_regions_reply *reply)
-{
-	struct wire_in in = rpc_tail_reader(&reply->tail);
-	uint32_t before = r->next_region;
-	struct rpc_region region;
-	int err;
-
-	while (rpc_get_region(&in, &region)) {
-		err = take_region(r, &region, reply->nregions);
-		if (err)
-			return err;
-	}
-	return in.truncated || (r->next_region == before && before < reply->nregions) ? -EPROTO : 0;
-}
-
 static void regions_answered(struct remote *r, const struct rpc_reply *rep)
 {
-	int err = rep->status ? rep->status : take_regions(r, &rep->regions);
+	int ret = region_table_answered(r, rep);
 
-	if (err == -ENOTCONN)
-		return;
-	if (err)
-		remote_channel_drop(r, "no use of the region table: %s", errno_text(err));
-	else if (r->next_region < rep->regions.nregions)
-		fetch_regions(r);
-	else
+	if (ret == 1)
 		channel_ready(r);
+	else if (!ret)
+		fetch_regions(r);
+}
+
+/* The export has grown: transfers wait for the new keys. */
+static void more_regions_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	int ret = region_table_answered(r, rep);
+
+	if (!ret)
+		region_table_ask(r);
+	else if (ret == 1)
+		transfers_pump(r);
 }
 
 /* ---- ready ----------------------------------------------------------------------------------- */
@@ -489,6 +475,8 @@ static void ready_tick(struct remote *r, int64_t now)
 {
 	if (is_silent(r))
 		remote_channel_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
+	else if (r->asks_regions && r->regions_ms >= ANSWER_MS)
+		remote_channel_drop(r, "no answer with the keys of new regions");
 	else if (!r->ping_ns && (r->rung || now >= r->next_ping_ms))
 		ping(r, now);
 }
@@ -555,6 +543,8 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep)
 		auth_answered(r, rep);
 	else if (rep->op == RPC_REGIONS && r->state == REMOTE_FETCHING)
 		regions_answered(r, rep);
+	else if (rep->op == RPC_REGIONS && r->state == REMOTE_READY && r->asks_regions)
+		more_regions_answered(r, rep);
 	else if (rep->op == RPC_PING && r->state == REMOTE_READY)
 		ping_answered(r, rep);
 	else if (rep->op == RPC_BYE && r->bye_sent)
@@ -645,6 +635,7 @@ static void measure_silence(struct remote *r, int64_t now)
 
 	r->mute_ms = r->heard && r->state == REMOTE_READY ? 0 : r->mute_ms + passed_ms;
 	r->unanswered_ms += passed_ms;
+	r->regions_ms += passed_ms;
 	r->heard = false;
 	r->ticked_ms = now;
 }

@@ -64,11 +64,24 @@ static int post_works(struct remote *r, const struct io_call *call, uint32_t nwo
 	return channel_post(r->ch, call->dir, works, nworks, cookie);
 }
 
+/* Whether the next works of a call name a region that the channel has not got to know yet. */
+static bool has_unknown(const struct remote *r, const struct io_call *call, uint32_t nworks)
+{
+	const struct work *works = call->works + call->nposted;
+
+	for (uint32_t i = 0; i < nworks; i++)
+		if (works[i].region >= r->next_region)
+			return true;
+	return false;
+}
+
 static int batch_post(struct remote *r, struct io_call *call, uint32_t nworks)
 {
 	struct io_batch *batch = r->free_batches;
 	int err;
 
+	if (has_unknown(r, call, nworks))
+		return region_table_want(r, &call->answer) ? -EAGAIN : -EINVAL;
 	if (!batch)
 		return -EAGAIN;
 	*batch = (struct io_batch){.call = call, .nworks = nworks, .next_free = batch->next_free};
@@ -133,6 +146,7 @@ void io_start(struct io_thread *thread, struct io_call *call)
 	call->nposted = call->nbatches = 0;
 	call->status = 0;
 	call->refused_by = 0;
+	call->answer = 0;
 	call->tried = false;
 	call->piped = false;
 	list_add_tail(&q->waiting, &call->link);

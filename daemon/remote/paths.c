@@ -16,7 +16,7 @@
 enum {
 	/* Works that were planned over tcp are posted over verbs after a change, so they keep to
 	 * what any device can hold. Buffers are contiguous, so a work seldom has more than one. */
-	ANY_DEVICE_SGES = 6,
+	ANY_DEVICE_SGES = 4,
 	ANY_DEVICE_BYTES = 1 << 20,
 	OPEN_MS = 1000,
 };
@@ -172,6 +172,13 @@ void paths_limit(const struct session *s, struct io_limits *limits)
 	limits->max_sge_read = (uint32_t)min_u64(limits->max_sge_read, ANY_DEVICE_SGES);
 	limits->max_sge_write = (uint32_t)min_u64(limits->max_sge_write, ANY_DEVICE_SGES);
 	limits->max_work_bytes = (uint32_t)min_u64(limits->max_work_bytes, ANY_DEVICE_BYTES);
+}
+
+bool paths_limits_suffice(const struct session *s, const struct channel_limits *limits)
+{
+	return limits->max_sge_read >= s->limits.max_sge_read &&
+	       limits->max_sge_write >= s->limits.max_sge_write &&
+	       limits->max_work_bytes >= s->limits.max_work_bytes;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */

@@ -32,6 +32,9 @@ void paths_deregister(struct session *s, struct buffer *b);
 
 /* Lowers limits to those of works that can go over either path. */
 void paths_limit(const struct session *s, struct io_limits *limits);
+/* Whether a channel with these limits can carry what is planned for any of the session. Any thread,
+ * after the first ATTACH. */
+bool paths_limits_suffice(const struct session *s, const struct channel_limits *limits);
 
 /* Without a channel: gives the thread an event queue of the path in use, unless it has one. */
 int paths_enter(struct remote *r);

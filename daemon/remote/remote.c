@@ -152,7 +152,8 @@ void remote_event(struct io_thread *thread, const struct event *ev)
 
 static void stop_tick(struct remote *r, int64_t now)
 {
-	if (r->last && !r->bye_sent && r->state == REMOTE_READY)
+	/* One message outside the slots at a time, besides PING and CANCEL. */
+	if (r->last && !r->bye_sent && r->state == REMOTE_READY && !r->asks_regions)
 		connection_bye(r);
 	if (now >= r->stop_ms || session_lost(r->session) || session_has_ended(r->session))
 		r->stopped = true;

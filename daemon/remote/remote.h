@@ -49,6 +49,7 @@ struct rpc_call {
 	/* The caller has leases, which others may wait for: it is sent, whatever waits for
 	 * others. */
 	bool nested;
+	uint64_t by; /* request_number() of the kernel's request that it is for; 0: for none */
 	/* rpc.c's: */
 	bool sent;
 	int status;
@@ -79,6 +80,7 @@ struct io_call {
 	uint32_t nposted, nbatches;
 	int status;
 	uint64_t refused_by; /* the incarnation of the server that refused it last; 0: none */
+	uint64_t answer; /* the one that brings the keys that it lacks; 0: none: region_table.c */
 	bool tried;
 };
 
@@ -156,7 +158,7 @@ bool remote_is_idle(const struct io_thread *thread);
 /* For a thread without calls: its channel is closed in order, and no other one is made before
  * remote_resume(). Meanwhile another process may have the session (session_handover.h). */
 void remote_rest(struct io_thread *thread);
-/* Harmless while it does not rest. */
+/* If it does not rest, it only asks for news. */
 void remote_resume(struct io_thread *thread);
 
 /* For an idle thread of a session that has ended: its next request is the first of another

@@ -39,6 +39,12 @@ bool remote_channel_is_away(const struct remote *r)
 
 int remote_channel_send(struct remote *r, const struct rpc_request *req)
 {
+	return remote_channel_send_recorded(r, req, NULL, 0);
+}
+
+int remote_channel_send_recorded(
+	struct remote *r, const struct rpc_request *req, struct record_slot *note, uint64_t by)
+{
 	void *buf = channel_send_buffer(r->ch);
 	size_t len;
 	int err;
@@ -51,6 +57,8 @@ int remote_channel_send(struct remote *r, const struct rpc_request *req)
 		channel_send_cancel(r->ch, buf);
 		return err;
 	}
+	if (note)
+		record_slot_message(note, by, buf, len);
 	err = channel_send(r->ch, buf, (uint32_t)len, 0, 0);
 	if (!err)
 		r->coded_bytes += len;

@@ -4,6 +4,7 @@
  *     connect.c         the channel's life: connect, attach, fetch keys, ping, drop, back-off
  *     rpc.c             slots, sequence numbers, replay
  *     io.c              batches within the channel's depth, repetition
+ *     region_table.c    the keys of the channel
  *     remote_channel.c  what the others do with the channel: send, give it up, count
  *
  * Each calls only those below it; rpc.c and io.c do not call each other.
@@ -17,6 +18,8 @@
 
 #include "daemon/remote/remote.h"
 #include "common/proof/key_proof.h"
+#include "daemon/record/record.h"
+#include "daemon/remote/replay.h"
 #include "daemon/remote/session_private.h"
 
 enum {
@@ -81,23 +84,26 @@ struct remote {
 	unsigned backoff_ms;
 	int64_t deadline_ms; /* CONNECTING to FETCHING: the deadline of the step */
 	struct proving proving;
-	int64_t ready_ms;        /* since when it is ready; 0: this channel never was */
-	bool missed;             /* remote_disconnected() */
-	bool down;               /* session_channel_down() was told */
-	bool refused;            /* this channel: the key, or the right to attach */
-	int64_t attach_ns;       /* when ATTACH was sent */
-	uint32_t attach_wait_ms; /* the wait that ATTACH asked for */
-	int64_t attach_ms;       /* ATTACHING: when it is sent again; 0: it is on its way */
-	uint64_t server;         /* the incarnation that answered ATTACH last */
-	uint32_t next_region;
-	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
-	uint64_t npings; /* the number of PINGs sent */
+	int64_t ready_ms;          /* since when it is ready; 0: this channel never was */
+	bool missed;               /* remote_disconnected() */
+	bool down;                 /* session_channel_down() was told */
+	bool refused;              /* this channel: the key, or the right to attach */
+	int64_t attach_ns;         /* when ATTACH was sent */
+	uint32_t attach_wait_ms;   /* the wait that ATTACH asked for */
+	int64_t attach_ms;         /* ATTACHING: when it is sent again; 0: it is on its way */
+	uint64_t server;           /* the incarnation that answered ATTACH last */
+	uint32_t next_region;      /* the channel has keys to those before it: region_table.c */
+	bool asks_regions;         /* a REGIONS is on its way */
+	uint64_t regions_asked;    /* REGIONS sent */
+	uint64_t regions_answered; /* of these, up to the last one whose answer had all keys */
+	int64_t ping_ns;           /* when the PING on the way was sent; 0: none is */
+	uint64_t npings;           /* the number of PINGs sent */
 	int64_t next_ping_ms;
 	bool rung;  /* by the server; no PING was sent since */
 	bool heard; /* a sign of life came since the last tick */
 	/* How long no channel has had a sign of life; how long the PING on this one is unanswered.
-	 * Counts only time in which this thread ran: see measure_silence(). */
-	int64_t mute_ms, unanswered_ms;
+	 * Counts only time in which this thread ran: see measure_silence(). The same of REGIONS. */
+	int64_t mute_ms, unanswered_ms, regions_ms;
 	int64_t ticked_ms;
 	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
 	unsigned keys;                  /* session.keys when ATTACH was sent */
@@ -117,7 +123,10 @@ struct remote {
 	bool cancelling;                   /* a CANCEL is on its way */
 	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_pages, rpc_waiting_second,
 		rpc_waiting_reserved;
-	struct list rpc_refused; /* can't be coded; ended by the next tick */
+	struct list rpc_refused;  /* can't be coded; ended by the next tick */
+	struct list rpc_replayed; /* struct replay, whose call has its answer: by the next tick */
+	struct record_thread *record; /* NULL: nothing is recorded */
+	unsigned next_slot;           /* with a record slots are used in turn */
 
 	/* I/O. */
 	struct io_queue io[2]; /* by enum io_dir */
@@ -156,6 +165,8 @@ void connection_bye(struct remote *r);
 void slots_init(struct remote *r);
 /* Sets the slots that the attached channel has. They must be the same as before, else -EPROTO. */
 int slots_set(struct remote *r, unsigned nslots, unsigned nreserved);
+/* Tells the record of the slots that there are. */
+void slots_record(struct remote *r);
 void slots_channel_lost(struct remote *r);
 /* Sends requests again that were sent before, then waiting ones, as far as possible. */
 void slots_pump(struct remote *r);
@@ -170,6 +181,15 @@ void slots_fail_all(struct remote *r);
 void slots_begin_anew(struct remote *r);
 bool slots_are_idle(const struct remote *r);
 
+/* The call has the slot, as if it had been sent in it before. */
+void slots_resume(struct remote *r, unsigned i, struct rpc_call *call);
+
+/* ---- replay.c ----------------------------------------------------------------------------------
+ */
+
+/* Ends the calls that replay_answers() took. */
+void replay_deliver(struct remote *r);
+
 /* ---- io.c --------------------------------------------------------------------------------------
  */
 
@@ -182,10 +202,28 @@ void transfers_tick(struct remote *r);
 void transfers_fail_all(struct remote *r);
 bool transfers_are_idle(const struct remote *r);
 
+/* ---- region_table.c -------------------------------------------------------------------------- */
+
+/* The next channel has no keys yet. */
+void region_table_reset(struct remote *r);
+/* Sends REGIONS for those from next_region on. */
+void region_table_ask(struct remote *r);
+/* Takes the keys of an answer. 1: these were the last ones; 0: the rest is to be asked for; -errno:
+ * the channel is given up, or closed. */
+int region_table_answered(struct remote *r, const struct rpc_reply *rep);
+/* A transfer names a region that the ready channel has no key to, since the export has grown: asks
+ * for it. *answer: 0 at first, and then as the call before left it. False: the server was asked
+ * since the first call, and has no such region. */
+bool region_table_want(struct remote *r, uint64_t *answer);
+
 /* ---- remote_channel.c ------------------------------------------------------------------------ */
 
 /* Codes and sends a request. -EAGAIN: no send buffer now. -EPROTO, -EMSGSIZE: it can't be coded. */
 int remote_channel_send(struct remote *r, const struct rpc_request *req);
+/* The same for the call of a slot that has sent nothing yet: the message is recorded, if `note` is
+ * not NULL. */
+int remote_channel_send_recorded(
+	struct remote *r, const struct rpc_request *req, struct record_slot *note, uint64_t by);
 /* Gives the channel up, and keeps why for the log; nothing is sent on it any more. A later tick or
  * event deletes it, since events of it may be in the caller's hands. */
 void remote_channel_drop(struct remote *r, const char *format, ...)

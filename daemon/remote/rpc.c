@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/base/crash_point.h"
 #include "daemon/remote/remote_private.h"
 
 static uint64_t mask_below(unsigned n)
@@ -96,6 +97,20 @@ void slots_init(struct remote *r)
 	list_init(&r->rpc_waiting_second);
 	list_init(&r->rpc_waiting_reserved);
 	list_init(&r->rpc_refused);
+	list_init(&r->rpc_replayed);
+}
+
+void slots_record(struct remote *r)
+{
+	static_assert((unsigned)RECORD_SLOTS >= SLOTS_MAX, "grow RECORD_SLOTS");
+	static_assert((unsigned)RECORD_THREADS >= IO_THREADS_MAX, "grow RECORD_THREADS");
+
+	if (!r->record)
+		return;
+	r->record->nslots = r->nslots;
+	r->record->nreserved = r->nreserved;
+	for (unsigned i = 0; i < r->nslots; i++)
+		atomic_store(&r->record->slots[i].seq, r->slots[i].seq);
 }
 
 int slots_set(struct remote *r, unsigned nslots, unsigned nreserved)
@@ -111,6 +126,7 @@ int slots_set(struct remote *r, unsigned nslots, unsigned nreserved)
 	r->nslots = nslots;
 	r->nreserved = nreserved;
 	r->free_slots = mask_below(nslots);
+	slots_record(r);
 	return 0;
 }
 
@@ -123,6 +139,18 @@ void slots_channel_lost(struct remote *r)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* A slot keeps the reply of its last request, here and at the server. Used in turn it keeps that
+ * until the request that waits for it has been answered. */
+static unsigned slot_pick(struct remote *r, uint64_t usable)
+{
+	uint64_t behind = usable & ~mask_below(r->next_slot);
+	unsigned i = (unsigned)__builtin_ctzll(behind ? behind : usable);
+
+	if (r->record)
+		r->next_slot = i + 1;
+	return i;
+}
+
 static void slot_take(struct remote *r, unsigned i, struct rpc_call *call)
 {
 	struct slot *slot = &r->slots[i];
@@ -131,6 +159,8 @@ static void slot_take(struct remote *r, unsigned i, struct rpc_call *call)
 	slot->left = false;
 	call->req.slot = (uint16_t)(r->thread->index * r->nslots + i);
 	call->req.seq = ++slot->seq;
+	if (r->record)
+		record_slot_begin(&r->record->slots[i], slot->seq);
 	call->sent = true;
 	r->free_slots &= ~((uint64_t)1 << i);
 	r->unsent_slots |= (uint64_t)1 << i;
@@ -163,12 +193,24 @@ static void slot_refuse(struct remote *r, unsigned i, int err)
 	list_add_tail(&r->rpc_refused, &call->link);
 }
 
+/* The record's slot, for a first request that must not be done twice. */
+static struct record_slot *slot_note(const struct remote *r, unsigned i)
+{
+	const struct slot *slot = &r->slots[i];
+
+	return r->record && !slot->left && slot->call->by && replay_is_for(&slot->call->req)
+		       ? &r->record->slots[i]
+		       : NULL;
+}
+
 /* False: no more can be sent now. */
 static bool slots_send_unsent(struct remote *r)
 {
 	while (r->unsent_slots) {
 		unsigned i = (unsigned)__builtin_ctzll(r->unsent_slots);
-		int err = remote_channel_send(r, &r->slots[i].call->req);
+		const struct rpc_call *call = r->slots[i].call;
+		struct record_slot *note = slot_note(r, i);
+		int err = remote_channel_send_recorded(r, &call->req, note, call->by);
 
 		if (err == -EPROTO || err == -EMSGSIZE) {
 			slot_refuse(r, i, err);
@@ -178,6 +220,8 @@ static bool slots_send_unsent(struct remote *r)
 			return false;
 		r->slots[i].left = true;
 		r->unsent_slots &= ~((uint64_t)1 << i);
+		if (note)
+			CRASH_POINT("rpc.sent");
 	}
 	return true;
 }
@@ -188,7 +232,7 @@ static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usa
 	while (!list_empty(waiting) && (r->free_slots & usable)) {
 		struct list *node = list_pop(waiting);
 
-		slot_take(r, (unsigned)__builtin_ctzll(r->free_slots & usable),
+		slot_take(r, slot_pick(r, r->free_slots & usable),
 			list_entry(node, struct rpc_call, link));
 		if (!slots_send_unsent(r))
 			return false;
@@ -239,6 +283,15 @@ bool rpc_cancel(struct io_thread *thread, struct rpc_call *call)
 		return false;
 	list_del(&call->link);
 	return true;
+}
+
+void slots_resume(struct remote *r, unsigned i, struct rpc_call *call)
+{
+	r->slots[i].call = call;
+	r->slots[i].left = true;
+	call->sent = true;
+	r->free_slots &= ~((uint64_t)1 << i);
+	r->unsent_slots |= (uint64_t)1 << i;
 }
 
 /* ---- taking back what was sent --------------------------------------------------------------- */
@@ -304,6 +357,11 @@ void slots_reply(struct remote *r, const struct rpc_reply *rep)
 		return;
 	}
 	slot_release(r, i);
+	/* It has changed nothing, so the request may be done anew. */
+	if (rep->status && r->record)
+		record_slot_begin(&r->record->slots[i], rep->seq);
+	if (call->by && replay_is_for(&call->req))
+		CRASH_POINT("rpc.answered");
 	call->done(call, rep);
 	slots_pump(r);
 }
@@ -332,6 +390,7 @@ void slots_tick(struct remote *r)
 
 		call_end(call, call->status);
 	}
+	replay_deliver(r);
 	slots_pump(r);
 	cancel_unwanted(r);
 }
@@ -347,7 +406,7 @@ bool slots_are_idle(const struct remote *r)
 	return r->free_slots == mask_below(r->nslots) && list_empty(&r->rpc_waiting) &&
 	       list_empty(&r->rpc_waiting_nested) && list_empty(&r->rpc_waiting_pages) &&
 	       list_empty(&r->rpc_waiting_second) && list_empty(&r->rpc_waiting_reserved) &&
-	       list_empty(&r->rpc_refused);
+	       list_empty(&r->rpc_refused) && list_empty(&r->rpc_replayed);
 }
 
 /* Calls that done() starts meanwhile wait for the next time. */
@@ -357,6 +416,7 @@ void slots_fail_all(struct remote *r)
 	struct list *node;
 
 	list_init(&failed);
+	replay_deliver(r);
 	for (unsigned i = 0; i < r->nslots; i++)
 		if (r->slots[i].call)
 			list_add_tail(&failed, &slot_release(r, i)->link);

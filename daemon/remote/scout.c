@@ -21,6 +21,8 @@ enum {
 	SLICE_MS = 100,    /* then it looks whether it is to stop */
 	MISSING_MS = 1000, /* channels over verbs may be down for so long */
 	STUCK_MS = 15000,  /* verbs connects, and yet there is no channel */
+	LOSSES_MAX = 4,    /* seconds of UNSTEADY_MS in which a channel over verbs was lost */
+	UNSTEADY_MS = 60000,
 	PENALTY_MIN_MS = 60000,
 	PENALTY_MAX_MS = 3600000,
 };
@@ -62,7 +64,8 @@ static int await_answer(const struct session *s, struct evq *q)
 	return -ETIMEDOUT;
 }
 
-/* It connects, and asks nothing. */
+/* It connects, and asks nothing. -EOPNOTSUPP: its channels could not take over what is planned for
+ * others. */
 static int try_path(const struct session *s, const struct session_path *path)
 {
 	struct channel *ch;
@@ -75,6 +78,8 @@ static int try_path(const struct session *s, const struct session_path *path)
 	err = channel_connect(q, &path->address, &ch);
 	if (!err) {
 		err = await_answer(s, q);
+		if (!err && !paths_limits_suffice(s, channel_limits(ch)))
+			err = -EOPNOTSUPP;
 		channel_disconnect(ch);
 		channel_delete(ch);
 	}
@@ -89,6 +94,10 @@ static void say_unanswered(int err, char *why, size_t whylen)
 	if (err == -ECONNREFUSED)
 		snprintf(why, whylen,
 			"the server does not listen on verbs: see 'listen' in its server.conf");
+	else if (err == -EOPNOTSUPP)
+		snprintf(why, whylen,
+			"verbs takes less in one transfer than this mount has planned: to use it, "
+			"umount, and mount again");
 	else
 		snprintf(why, whylen,
 			"the server does not answer over verbs: %s: see 'rmemfsctl doctor'",
@@ -127,7 +136,7 @@ static int look_for_verbs(struct session *s)
 	if (now_ms() < s->scout.again_ms || is_refused(s))
 		return LOOK_MS;
 	if (find_verbs(s, why, sizeof(why)) == 0 && !is_to_end(s)) {
-		paths_move(s, TRANSPORT_VERBS, NULL);
+		paths_move(s, TRANSPORT_VERBS, "");
 		return SOON_MS;
 	}
 	paths_close_verbs(s);
@@ -156,14 +165,46 @@ static void leave_verbs(struct session *s, const char *why)
 }
 
 /* At once again the same would follow. */
-static void leave_stuck_verbs(struct session *s)
+static void leave_bad_verbs(struct session *s, const char *why)
 {
 	struct scout *scout = &s->scout;
 
 	scout->penalty_ms = (int64_t)min_u64(
 		max_u64(PENALTY_MIN_MS, 2 * (uint64_t)scout->penalty_ms), PENALTY_MAX_MS);
 	scout->again_ms = now_ms() + scout->penalty_ms;
-	leave_verbs(s, "over verbs the server connects, but gives no session: see its log");
+	leave_verbs(s, why);
+}
+
+/* A path that carries small messages, and loses large ones, makes a channel ready again and again:
+ * each transfer ends it. Channels that are lost at once count as one. */
+static bool is_unsteady(struct session *s, int64_t now)
+{
+	struct scout *scout = &s->scout;
+	unsigned nlosses = atomic_load(&scout->nlosses);
+
+	if (nlosses != scout->nseen) {
+		scout->nseen = nlosses;
+		if (now - scout->unsteady_ms > UNSTEADY_MS) {
+			scout->unsteady_ms = now;
+			scout->nunsteady = 0;
+		}
+		scout->nunsteady++;
+	}
+	return scout->nunsteady >= LOSSES_MAX && now - scout->unsteady_ms <= UNSTEADY_MS;
+}
+
+static void leave_unsteady_verbs(struct session *s)
+{
+	char why[sizeof(s->no_verbs)];
+
+	pthread_mutex_lock(&s->lock);
+	snprintf(why, sizeof(why),
+		"connections over verbs do not last: %.*s: does the network carry the MTU that "
+		"'ibv_devinfo' shows?",
+		(int)sizeof(s->down_why), s->down_why);
+	pthread_mutex_unlock(&s->lock);
+	s->scout.nunsteady = 0;
+	leave_bad_verbs(s, why);
 }
 
 /* tcp is tried first. If the server is just coming up, it listens on verbs a moment later. */
@@ -181,7 +222,8 @@ static void look_for_a_way(struct session *s, int64_t missing_ms)
 		say_unanswered(err, why, sizeof(why));
 		leave_verbs(s, why);
 	} else if (missing_ms >= STUCK_MS) {
-		leave_stuck_verbs(s);
+		leave_bad_verbs(
+			s, "over verbs the server connects, but gives no session: see its log");
 	}
 }
 
@@ -197,6 +239,10 @@ static int look_after_verbs(struct session *s)
 		snprintf(why, sizeof(why), "%s", s->no_verbs);
 		pthread_mutex_unlock(&s->lock);
 		leave_verbs(s, why);
+		return LOOK_MS;
+	}
+	if (is_unsteady(s, now) && try_path(s, &s->paths[TRANSPORT_TCP]) == 0 && !is_to_end(s)) {
+		leave_unsteady_verbs(s);
 		return LOOK_MS;
 	}
 	if (!lacks_channels(s)) {
@@ -222,22 +268,25 @@ static int look(struct session *s)
 	return look_for_verbs(s);
 }
 
+/* Of several losses the first one says when: others may go on without an end. */
 static void *scout_run(void *arg)
 {
 	struct session *s = arg;
 	struct pollfd pfd = {.fd = s->scout.event_fd, .events = POLLIN};
-	int wait_ms = SOON_MS;
+	int64_t look_ms = now_ms() + SOON_MS, now;
 	eventfd_t n;
 
 	/* Memory that it asks for must not wait for writes of this mount. */
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	while (!is_to_end(s)) {
-		if (poll(&pfd, 1, wait_ms) > 0) {
+		now = now_ms();
+		if (now >= look_ms) {
+			now = look(s);
+			look_ms = now_ms() + now;
+		} else if (poll(&pfd, 1, (int)(look_ms - now)) > 0) {
 			eventfd_read(s->scout.event_fd, &n);
-			wait_ms = SOON_MS;
-			continue;
+			look_ms = min_i64(look_ms, now_ms() + SOON_MS);
 		}
-		wait_ms = look(s);
 	}
 	return NULL;
 }
@@ -258,6 +307,8 @@ void scout_start(struct session *s)
 	if (err) {
 		log_warning("server %s: the mount keeps its transport: no thread: %s", s->server,
 			errno_text(err));
+		if (scout->event_fd >= 0)
+			close(scout->event_fd);
 		return;
 	}
 	pthread_setname_np(scout->thread, "rmemfs-scout");
@@ -281,4 +332,10 @@ void scout_look_now(struct session *s)
 {
 	if (atomic_load(&s->scout.started))
 		eventfd_write(s->scout.event_fd, 1);
+}
+
+void scout_channel_lost(struct session *s)
+{
+	atomic_fetch_add(&s->scout.nlosses, 1);
+	scout_look_now(s);
 }

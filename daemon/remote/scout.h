@@ -1,15 +1,17 @@
 /* scout.h - a thread that looks for a better transport, and for one that works (paths.h).
  *
  *     session on   looks                                 and changes
- *     tcp          a while after a loss, each minute     to verbs, if a device has a route there
- * and the server answers over it verbs        while channels are down               to tcp, if the
- * server answers there and not over verbs; or if verbs connects, but gives no session
+ *     tcp          a while after a loss, each minute     to verbs, if a device has a route there,
+ *                                                        and the server answers over it
+ *     verbs        while channels are down               to tcp, if the server answers there, and
+ *                                                        verbs leads nowhere, gives no session, or
+ *                                                        loses channel after channel
  *
  * To look is to open the device, and to make a connection that asks nothing: what may block does so
  * here, and never an I/O thread. Before a change to verbs the scout also registers the buffers.
  *
  * THREADS    scout_start() when the I/O threads run, scout_stop() when they have ended: main.
- *            scout_look_now(): any; it does not block.
+ *            scout_look_now(), scout_channel_lost(): any; they do not block.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_SCOUT_H
 #define RMEMFS_DAEMON_REMOTE_SCOUT_H
@@ -21,7 +23,10 @@ void scout_start(struct session *s);
 /* Harmless where none was started. */
 void scout_stop(struct session *s);
 
-/* A channel was lost, or is back. */
+/* A channel is missing, is back, or was refused. However often this comes, the scout looks a second
+ * later. */
 void scout_look_now(struct session *s);
+/* A channel that was ready was lost. */
+void scout_channel_lost(struct session *s);
 
 #endif

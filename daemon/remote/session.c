@@ -78,6 +78,7 @@ int session_new(const struct session_options *options, const struct session_even
 	config.io_threads = 0;
 	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
 	pthread_mutex_init(&s->lock, NULL);
+	replays_init(&s->replays);
 	err = paths_open(s, options, &config, why, whylen);
 	if (err)
 		goto err_session;
@@ -121,6 +122,7 @@ void session_delete(struct session *s)
 {
 	if (!s)
 		return;
+	replays_fini(&s->replays);
 	client_id_release(&s->owner);
 	handshake_context_delete(s->handshakes);
 	free(s->key_file);
@@ -237,6 +239,8 @@ bool session_joins(struct session *s)
 void session_set_read_only(struct session *s, bool read_only)
 {
 	atomic_store(&s->read_only, read_only);
+	if (s->record)
+		atomic_store(&record_head(s->record)->read_only, read_only);
 	atomic_fetch_add(&s->keys, 1);
 	log_info("server %s: the session %s", s->server,
 		read_only ? "becomes read-only" : "is to write from now on");
@@ -256,6 +260,8 @@ void session_may_not_write(struct session *s, unsigned keys, const char *why)
 	pthread_mutex_lock(&s->lock);
 	if (atomic_load(&s->keys) == keys && !atomic_load(&s->read_only) && !had_keys(s, keys)) {
 		atomic_store(&s->read_only, true);
+		if (s->record)
+			atomic_store(&record_head(s->record)->read_only, true);
 		atomic_fetch_add(&s->keys, 1);
 		log_notice("server %s: the session stays read-only: %s", s->server, why);
 	}
@@ -307,9 +313,7 @@ static int session_attach_again(struct session *s, const struct rpc_attach_reply
 		session_lose(s, why);
 		return -ESTALE;
 	}
-	if (limits->max_sge_read < s->limits.max_sge_read ||
-		limits->max_sge_write < s->limits.max_sge_write ||
-		limits->max_work_bytes < s->limits.max_work_bytes) {
+	if (!paths_limits_suffice(s, limits)) {
 		snprintf(why, whylen, "the connection grants less than the first one did");
 		return -EPROTO;
 	}
@@ -589,6 +593,14 @@ uint32_t session_nregions(const struct session *s)
 	return atomic_load(&s->nregions);
 }
 
+void session_has_regions(struct session *s, uint32_t nregions)
+{
+	uint32_t had = atomic_load(&s->nregions);
+
+	while (had < nregions && !atomic_compare_exchange_weak(&s->nregions, &had, nregions))
+		;
+}
+
 uint64_t session_region_pages(const struct session *s)
 {
 	return atomic_load(&s->region_bytes) >> PAGE_SHIFT;
@@ -644,7 +656,7 @@ void session_channel_down(struct session *s, const char *why)
 		s->restarted = s->refusal_told = false;
 	}
 	pthread_mutex_unlock(&s->lock);
-	scout_look_now(s);
+	scout_channel_lost(s);
 }
 
 void session_channel_back(struct session *s)

@@ -114,7 +114,7 @@ enum session_health session_health(struct session *s, int64_t *since_ms);
  * server's configuration it may be another one than before; the log tells of that. One load where
  * nobody is squashed. */
 struct squash session_squash(const struct session *s);
-/* The export's regions, as the latest connection has found them. */
+/* The export's regions, as far as a channel has learnt of them. It may have grown since. */
 uint32_t session_nregions(const struct session *s);
 uint64_t session_region_pages(const struct session *s);
 

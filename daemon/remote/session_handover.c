@@ -19,7 +19,7 @@ static void describe_slots(const struct remote *r, struct slots_state *state)
 		state->seq[i] = r->slots[i].seq;
 }
 
-int session_describe(struct session *s, struct io_thread *first, struct session_state *state)
+int session_describe_facts(struct session *s, struct session_state *state)
 {
 	*state = (struct session_state){
 		.id = s->id,
@@ -39,9 +39,66 @@ int session_describe(struct session *s, struct io_thread *first, struct session_
 	memcpy(state->token, s->token, sizeof(state->token));
 	memcpy(state->owner, s->owner.id, sizeof(state->owner));
 	session_totals(s, &state->counters);
+	return atomic_load(&s->owner.fd);
+}
+
+int session_describe(struct session *s, struct io_thread *first, struct session_state *state)
+{
+	int fd = session_describe_facts(s, state);
+
 	for (unsigned i = 0; i < s->nchannels; i++)
 		describe_slots(first[i].remote, &state->slots[i]);
-	return atomic_load(&s->owner.fd);
+	return fd;
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+/* Thread 0 may have attached its channel already. */
+void session_record(struct session *s, struct io_thread *first, struct record *record)
+{
+	s->record = record;
+	for (unsigned i = 0; i < s->nchannels; i++) {
+		struct remote *r = first[i].remote;
+
+		r->record = record ? record_thread(record, i) : NULL;
+		if (r->nslots)
+			slots_record(r);
+	}
+}
+
+void session_adopt_slots(const struct record *record, struct session_state *state)
+{
+	for (unsigned i = 0; i < state->nchannels && i < IO_THREADS_MAX; i++) {
+		const struct record_thread *from = record_thread(record, i);
+		struct slots_state *to = &state->slots[i];
+
+		*to = (struct slots_state){.nslots = from->nslots, .nreserved = from->nreserved};
+		for (unsigned k = 0; k < to->nslots && k < SLOTS_MAX; k++)
+			to->seq[k] = atomic_load(&from->slots[k].seq);
+	}
+}
+
+int session_replay(struct session *s, struct io_thread *first)
+{
+	struct rpc_call *call;
+	int err = 0;
+
+	for (unsigned i = 0; i < s->nchannels; i++) {
+		for (unsigned k = 0; !err && k < first[i].remote->nslots; k++) {
+			err = replay_take(&first[i], k, &call);
+			if (!err && call)
+				slots_resume(first[i].remote, k, call);
+		}
+	}
+	return err;
+}
+
+bool session_is_whole(struct session *s)
+{
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (!atomic_load(&s->threads[i].ready))
+			return false;
+	return replays_are_done(&s->replays);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -69,6 +126,7 @@ static void adopt_slots(struct remote *r, const struct slots_state *state)
 	r->free_slots = state->nslots >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << state->nslots) - 1;
 	for (unsigned i = 0; i < state->nslots; i++)
 		r->slots[i] = (struct slot){.seq = state->seq[i]};
+	slots_record(r);
 }
 
 static void adopt_facts(struct session *s, const struct session_state *state)
@@ -96,10 +154,10 @@ int session_adopt(struct session *s, struct io_thread *first, const struct sessi
 		return -EINVAL;
 	}
 	if (state->nchannels != s->nchannels || state->exclusive != s->exclusive ||
-		state->sharing != s->sharing) {
+		state->sharing != s->sharing || s->converts) {
 		snprintf(why, whylen,
-			"io_threads, share or cache=exclusive are not as the mount has them: change "
-			"them back, or unmount and mount again");
+			"io_threads, share, share_later or cache=exclusive are not as the mount has "
+			"them: change them back, or unmount and mount again");
 		return -EINVAL;
 	}
 	adopt_facts(s, state);

@@ -40,9 +40,24 @@ struct session_state {
 /* first: the threads, [nchannels]. Returns a descriptor that holds the owner's name, which stays
  * the session's; -1: it has none. */
 int session_describe(struct session *s, struct io_thread *first, struct session_state *state);
+/* The same without the slots, while the threads may run. */
+int session_describe_facts(struct session *s, struct session_state *state);
 /* owner_fd: -1, or a descriptor as session_describe() returns. -EINVAL: the state makes no sense,
  * or is of a mount with other options; why gets one line. */
 int session_adopt(struct session *s, struct io_thread *first, const struct session_state *state,
 	int owner_fd, char *why, size_t whylen);
+
+/* ---- a successor that is not told, but finds a record (record/record.h) ------------------------
+ */
+
+/* Slots and rights are recorded from now on; NULL: not any more. While no thread runs. */
+void session_record(struct session *s, struct io_thread *first, struct record *record);
+/* Before session_adopt(): the numbers that the slots had last. */
+void session_adopt_slots(const struct record *record, struct session_state *state);
+/* After session_record() of an adopted session: recorded messages go out again. -ENOMEM. */
+int session_replay(struct session *s, struct io_thread *first);
+/* All channels are attached, so those of the dead process are fenced; and all messages that went
+ * out again are answered. Any thread. */
+bool session_is_whole(struct session *s);
 
 #endif

@@ -12,7 +12,9 @@
 
 #include "common/transport/address.h"
 #include "daemon/remote/lingering.h"
+#include "daemon/record/record.h"
 #include "daemon/remote/client_id.h"
+#include "daemon/remote/replay.h"
 #include "daemon/remote/session.h"
 #include "daemon/request/io_thread.h"
 
@@ -38,9 +40,13 @@ struct scout {
 	atomic_bool started;
 	int event_fd;
 	atomic_bool stopping;
-	int64_t bad_ms;     /* since when channels over verbs are missing; 0: none is */
-	int64_t again_ms;   /* verbs is not tried before */
-	int64_t penalty_ms; /* the last wait after verbs led there, but no channel did */
+	atomic_uint nlosses; /* scout_channel_lost() */
+	unsigned nseen;      /* of these, by the last look */
+	unsigned nunsteady;  /* looks that saw new ones since unsteady_ms */
+	int64_t unsteady_ms; /* when the first of them did */
+	int64_t bad_ms;      /* since when channels over verbs are missing; 0: none is */
+	int64_t again_ms;    /* verbs is not tried before */
+	int64_t penalty_ms;  /* the last wait after verbs led there, but channels did not last */
 };
 
 /* A thread's end of the session tells all threads this. */
@@ -105,6 +111,8 @@ struct session {
 	struct session_info info;
 	struct io_limits limits;
 
+	struct record *record; /* NULL: nothing is recorded */
+	struct replays replays;
 	const struct session_events *events;
 	struct session_thread threads[IO_THREADS_MAX];
 	atomic_uint nrunning; /* threads that have not called remote_stop() */
@@ -177,6 +185,8 @@ void session_end(struct session *s, const char *why);
 /* While remote_connect() waits, the first failure that may not pass is its result. */
 void session_connect_failed(struct session *s, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* A channel has keys to so many regions: the export may have grown. */
+void session_has_regions(struct session *s, uint32_t nregions);
 /* The server has no key for a region, since bytes of it are lost. Logged once. */
 void session_lost_region(struct session *s, uint32_t region);
 

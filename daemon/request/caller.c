@@ -1,5 +1,6 @@
 #include "daemon/request/caller.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -273,10 +274,18 @@ static uint64_t harmless(void)
 	       bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 }
 
+enum thread_state {
+	THREAD_LIVES,
+	THREAD_IS_KILLED,
+	THREAD_HAS_GONE, /* or has no memory any more */
+	THREAD_IS_UNSEEN,
+};
+
 /* For a thread whose entry can't be read. */
-static enum caller_state state_without_proc(uint32_t pid)
+static enum thread_state state_without_proc(uint32_t pid)
 {
-	return pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH ? CALLER_DYING : CALLER_UNSEEN;
+	return pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH ? THREAD_HAS_GONE
+								: THREAD_IS_UNSEEN;
 }
 
 /* proc_pid_stat(5): "PID (COMMAND) STATE PPID PGRP SESSION TTY TPGID FLAGS". A kernel thread has no
@@ -295,7 +304,7 @@ static bool is_kernel_thread(uint32_t pid)
 	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & KTHREAD;
 }
 
-enum caller_state caller_state(uint32_t pid)
+static enum thread_state look_at_thread(uint32_t pid)
 {
 	/* In the order of the file (proc_pid_status(5)). A process that is ending has got its
 	 * signal already, and has no memory any more when its files are closed. */
@@ -315,18 +324,73 @@ enum caller_state caller_state(uint32_t pid)
 		sets[n] = strtoull(line + strlen(names[n]), NULL, 16);
 	fclose(f);
 	if (n == MEMORY)
-		return is_kernel_thread(pid) ? CALLER_LIVES : CALLER_DYING;
+		return is_kernel_thread(pid) ? THREAD_LIVES : THREAD_HAS_GONE;
 	dying = n < NSETS || ((sets[OWN] | sets[SHARED]) & ~sets[BLOCKED] & ~sets[IGNORED] &
 				     ~sets[CAUGHT] & ~harmless()) != 0;
-	return dying ? CALLER_DYING : CALLER_LIVES;
+	return dying ? THREAD_IS_KILLED : THREAD_LIVES;
+}
+
+enum caller_state caller_state(uint32_t pid)
+{
+	switch (look_at_thread(pid)) {
+	case THREAD_LIVES:
+		return CALLER_LIVES;
+	case THREAD_IS_UNSEEN:
+		return CALLER_UNSEEN;
+	default:
+		return CALLER_DYING;
+	}
+}
+
+void caller_note_process(uint32_t *process, uint32_t pid)
+{
+	static const char tgid[] = "Tgid:";
+	autofree char *line = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	if (*process)
+		return;
+	f = open_proc(pid, "status");
+	*process = f && find_line(f, tgid, &line, &size)
+			   ? (uint32_t)strtoul(line + strlen(tgid), NULL, 10)
+			   : CALLER_NO_PROCESS;
+	if (f)
+		fclose(f);
+}
+
+/* A process that was killed has no thread that lives, though some may take their time to end. */
+static bool process_lives(uint32_t process)
+{
+	char path[40];
+	struct dirent *entry;
+	bool lives = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", process);
+	dir = opendir(path);
+	while (!lives && dir && (entry = readdir(dir)) != NULL)
+		lives = entry->d_name[0] != '.' &&
+			look_at_thread((uint32_t)strtoul(entry->d_name, NULL, 10)) == THREAD_LIVES;
+	if (dir)
+		closedir(dir);
+	return lives;
+}
+
+static enum caller_state state_of(struct caller caller)
+{
+	if (caller.process && caller.process != CALLER_NO_PROCESS &&
+		look_at_thread(caller.pid) == THREAD_HAS_GONE)
+		return process_lives(caller.process) ? CALLER_LIVES : CALLER_DYING;
+	return caller_state(caller.pid);
 }
 
 bool caller_ends_wait(
-	const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
+	const struct io_thread *thread, struct caller caller, bool signalled, int64_t since_ms)
 {
 	int64_t waited_ms = io_thread_now(thread) - since_ms;
 
-	switch (caller_state(pid)) {
+	switch (state_of(caller)) {
 	case CALLER_LIVES:
 		return false;
 	case CALLER_DYING:

@@ -58,11 +58,24 @@ enum caller_state {
 /* The state of the thread that a message names (fuse_in_header.pid). Reads /proc. */
 enum caller_state caller_state(uint32_t pid);
 
-/* The thread `pid` waits, and was signalled at since_ms. Whether its wait is to end, since it is
+/* An asynchronous request can outlive the thread that made it: one of a program that ends its
+ * threads, or of io_uring, whose threads the kernel ends when they are idle. Then the process
+ * counts, and has to be known from a time when the thread was there. CALLER_NO_PROCESS: it was
+ * looked for, and not seen. */
+enum { CALLER_NO_PROCESS = INT32_MAX };
+/* Notes the process of the thread `pid` in *process, unless that is not 0. Reads /proc. */
+void caller_note_process(uint32_t *process, uint32_t pid);
+
+/* A thread that waits, and its process if that is known; else 0. */
+struct caller {
+	uint32_t pid, process;
+};
+
+/* The caller waits, and was signalled at since_ms. Whether its wait is to end, since it is
  * being killed. For a caller that can't be seen that is not known: its wait ends interrupt_wait_ms
  * later. So a signal that it catches ends no shorter wait, and it can be killed all the same.
  * `signalled`: it was, or may have been without the kernel telling of it. */
 bool caller_ends_wait(
-	const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms);
+	const struct io_thread *thread, struct caller caller, bool signalled, int64_t since_ms);
 
 #endif

@@ -93,6 +93,7 @@ struct io_thread_private {
 	size_t parked_bytes;
 	bool any_parked;         /* atomic: other threads read it */
 	bool reading;            /* atomic: there may be a message that was not looked at */
+	bool parks;              /* the message that is being read is parked, if it can be */
 	uint64_t looked_through; /* shared->ndrops when none of the parked messages was let in */
 	int64_t starved_since;   /* 0: not */
 };

@@ -234,6 +234,7 @@ struct request *request_new(struct io_thread *thread)
 	if (!link)
 		return NULL;
 	req = list_entry(link, struct request, link);
+	req->process = 0;
 	req->interrupted = false;
 	req->squashed = false;
 	req->since_ms = priv->now;

@@ -138,7 +138,11 @@ struct forget {
  * them; see caller.h. */
 #define REQUEST_NO_ID UINT32_MAX
 
-enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1536 };
+/* In `unique` of a request that the kernel sends again since the daemon that had read it was killed
+ * (FUSE_UNIQUE_RESEND of Linux 6.9). Its answer repeats the bit. */
+#define REQUEST_RESENT (UINT64_C(1) << 63)
+
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1600 };
 
 struct request {
 	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */
@@ -149,6 +153,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
 	uint32_t pid;      /* of the thread; 0: of another PID namespace */
+	uint32_t process;  /* caller_note_process(); 0: nobody has looked */
 	/* uid and gid are the anonymous ones of the export's squash. So the caller counts as a user
 	 * without other groups and without capabilities, whatever /proc tells of it. */
 	bool squashed;
@@ -172,6 +177,17 @@ struct request {
 	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
+
+static inline bool request_is_resent(const struct request *req)
+{
+	return req->unique & REQUEST_RESENT;
+}
+
+/* The same however often the kernel has sent it. */
+static inline uint64_t request_number(const struct request *req)
+{
+	return req->unique & ~REQUEST_RESENT;
+}
 
 /* The operation's own state: struct write_state *st = request_state(req, struct write_state); */
 #define request_state(req, type)                                                                \
@@ -220,7 +236,8 @@ struct request_shared {
 	bool sharing;               /* they may wait for other clients; set before the first one */
 	unsigned interrupt_wait_ms; /* caller_ends_wait(); likewise */
 	uint64_t aside_max;         /* likewise */
-	atomic_bool paused;         /* no message is read from the kernel: serve/pause.h */
+	atomic_bool paused;         /* no message is read from the kernel, but for a drop:
+				     * serve/pause.h */
 	atomic_ullong aside_bytes;  /* memory of what is set aside, and of its payloads */
 	/* ndropping: ranges of pages that the kernel is about to drop before their lease goes. It
 	 * may wait for messages that no thread has read yet, or has room for. ndrops: how many

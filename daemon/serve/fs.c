@@ -305,13 +305,21 @@ void fs_disconnect(struct fs *fs)
 
 enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
 
-void fs_event(struct io_thread *thread, const struct event *ev)
+/* A mount that rests begins nothing: not even another session, if this one has ended. */
+static void step_barriers(struct io_thread *thread)
 {
-	remote_event(thread, ev);
+	if (pause_rests(thread->fs))
+		return;
 	session_renewal_step(thread);
 	conversion_step(thread);
 	snapshot_freeze_step(thread);
 	remount_step(thread);
+}
+
+void fs_event(struct io_thread *thread, const struct event *ev)
+{
+	remote_event(thread, ev);
+	step_barriers(thread);
 }
 
 void fs_tick(struct io_thread *thread, int64_t now)
@@ -319,10 +327,9 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	struct fs_thread *ft = fs_thread_of(thread);
 
 	remote_tick(thread, now);
-	session_renewal_step(thread);
-	conversion_step(thread);
-	snapshot_freeze_step(thread);
-	remount_step(thread);
+	step_barriers(thread);
+	if (pause_rests(thread->fs))
+		return;
 	interrupt_tick(thread);
 	lock_tick(thread);
 	if (remote_gives_up(thread))
@@ -336,8 +343,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 		commit_tick(thread);
 		access_time_tick(thread);
 	}
-	if (!pause_rests(thread->fs))
-		inode_return_flush(thread);
+	inode_return_flush(thread);
 	if (thread->fs->sharing)
 		lease_keep_flush(thread);
 	if (!thread->index && now >= ft->next_idle_ms) {
@@ -428,13 +434,21 @@ static void forget_node(struct io_thread *thread, const struct forget *forget)
 	inode_put(inode);
 }
 
+/* Asked before the request is dispatched, when its handle is still the kernel's number. */
+static bool fs_holds_up_dropping(struct request *req)
+{
+	if (req->thread->fs->inherited)
+		inherited_translate(req->thread->fs->inherited, req);
+	return lease_holds_up_dropping(req);
+}
+
 const struct fuse_ops fs_fuse_ops = {
 	.dispatch = way_barrier,
 	.forget = forget_node,
 	.interrupt = interrupt_request,
 	.interrupt_other = lock_interrupt,
 	.begins_anew = way_begins_anew,
-	.holds_up_dropping = lease_holds_up_dropping,
+	.holds_up_dropping = fs_holds_up_dropping,
 	.payload_home = landing_open,
 	.payload_arrived = landing_arrived,
 	.payload_done = landing_done,
@@ -445,6 +459,8 @@ static void fs_take_news(struct io_thread *thread, const struct rpc_tail *recall
 	struct wire_in r = rpc_tail_reader(recalls);
 	struct rpc_recall recall;
 
+	if (!pause_takes_news(thread))
+		return;
 	while (rpc_get_recall(&r, &recall)) {
 		if (recall.keep == RECALL_LOCKS)
 			lock_look_again(thread, recall.number);
@@ -455,8 +471,20 @@ static void fs_take_news(struct io_thread *thread, const struct rpc_tail *recall
 	}
 }
 
+static void fs_take_connection(struct io_thread *thread)
+{
+	if (pause_takes_news(thread))
+		lock_look_at_all(thread);
+}
+
+static void fs_take_wish_for_pages(struct io_thread *thread, uint64_t ask)
+{
+	if (pause_takes_news(thread))
+		grant_refill_give_back(thread, ask);
+}
+
 const struct session_events fs_session_events = {
 	.news = fs_take_news,
-	.connected = lock_look_at_all,
-	.pages_wanted = grant_refill_give_back,
+	.connected = fs_take_connection,
+	.pages_wanted = fs_take_wish_for_pages,
 };

@@ -9,7 +9,7 @@
 #include "daemon/op/op.h"
 #include "daemon/request/caller.h"
 
-enum { FAILING_LOG_MS = 30000, UNTOLD_MS = 500 };
+enum { FAILING_LOG_MS = 30000, NOTE_MS = 200, UNTOLD_MS = 500 };
 
 /* ---- callers that were signalled ------------------------------------------------------------- */
 
@@ -33,7 +33,8 @@ static bool waits_for_ever(const struct request *req)
 	bool signalled = req->interrupted || req->op == OP_FLUSH;
 
 	return req->op != OP_STATFS &&
-	       !caller_ends_wait(req->thread, req->pid, signalled, req->since_ms);
+	       !caller_ends_wait(req->thread, (struct caller){req->pid, req->process}, signalled,
+		       req->since_ms);
 }
 
 /* Most requests of which the kernel tells nothing end before /proc is worth reading. */
@@ -77,8 +78,18 @@ static bool interrupt_ends(struct request *req)
 	return false;
 }
 
+/* Its thread may end before it does. Again most end before /proc is worth reading. */
+static void note_process(struct request *req)
+{
+	if (request_signals_are_untold(req) &&
+		(remote_disconnected(req->thread) ||
+			io_thread_now(req->thread) - req->since_ms >= NOTE_MS))
+		caller_note_process(&req->process, req->pid);
+}
+
 static void look_after(struct request *req)
 {
+	note_process(req);
 	if (!interrupt_ends(req))
 		op_watch(req);
 }

@@ -60,6 +60,12 @@ static bool is_paused(const struct io_thread *thread)
 	return atomic_load_explicit(&thread->shared->paused, memory_order_acquire);
 }
 
+/* Messages stay in the kernel, but those that it may wait for while it drops pages. */
+static bool leaves_messages(const struct io_thread *thread)
+{
+	return is_paused(thread) && !fuse_receive_is_dropping(thread);
+}
+
 /* Only readers spin, and only while they leave CPUs to the programs that they serve. */
 static int64_t spin_budget_ns(const struct io_thread *thread)
 {
@@ -111,7 +117,7 @@ static unsigned receive_requests(struct io_thread *thread)
 	unsigned n = 0;
 
 	/* Calls that want all to be read wait, too. */
-	if (is_paused(thread))
+	if (leaves_messages(thread))
 		return 0;
 	list_init(&when_read);
 	list_splice_tail(&when_read, &priv->when_read);
@@ -219,6 +225,9 @@ static void tick(struct io_thread *thread)
 	look_after_readers(thread);
 	fs_tick(thread, priv->now);
 	request_trim(thread);
+	/* Another process may have them. */
+	if (is_paused(thread))
+		return;
 	fuse_receive_give_up_parked(thread);
 	if (remote_gives_up(thread))
 		fuse_receive_refuse_parked(thread);
@@ -271,10 +280,10 @@ static void watch_fuse(struct io_thread *thread)
 	struct io_thread_private *priv = thread->priv;
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = priv->fuse_fd};
 	bool ready = fuse_receive_ready(thread), reader = is_reader(thread);
-	bool paused = is_paused(thread);
-	bool watch = !fuse_port_gone(thread->port) && ready && reader && !paused;
+	bool leaves = leaves_messages(thread);
+	bool watch = !fuse_port_gone(thread->port) && ready && reader && !leaves;
 
-	if (reader && !ready && !paused)
+	if (reader && !ready && !leaves)
 		call_stand_in(thread);
 	if (watch == priv->polling_fuse)
 		return;
@@ -308,7 +317,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 	watch_fuse(thread);
 	if (evq_arm(thread->evq) != 0 || found_events(thread) ||
 		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE) ||
-		(!list_empty(&priv->when_read) && !is_paused(thread)))
+		(!list_empty(&priv->when_read) && !leaves_messages(thread)))
 		return;
 	timeout = io_thread_next_call(thread, priv->next_tick) - now_ms();
 	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);

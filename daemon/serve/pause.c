@@ -14,6 +14,9 @@
 #include "daemon/file/commit.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/fuse/notifier.h"
+#include "daemon/fuse/receive.h"
+#include "daemon/lease/keep.h"
+#include "daemon/lock/lock_wait.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/pages/quota_allowance.h"
@@ -61,9 +64,9 @@ static bool is_drained(struct io_thread *thread)
 	bool committed = commit_tick(thread), told = access_time_tick(thread);
 
 	inode_return_flush(thread);
-	return committed && told && !pause_nrequests(thread) && list_empty(&priv->parked) &&
+	return committed && told && !pause_nrequests(thread) && fuse_receive_parked_stay(thread) &&
 	       list_empty(&priv->when_read) && list_empty(&priv->later) &&
-	       list_empty(&ft->lock_waits) && !ft->nbackground && !ft->nacked &&
+	       lock_waits_stand(thread) && !ft->nbackground && !ft->nacked &&
 	       remote_connected(thread) && remote_has_no_calls(thread);
 }
 
@@ -76,6 +79,7 @@ static bool has_nothing_left(struct io_thread *thread)
 
 	return notifier_is_idle(&fs->notifier) && notifier_is_idle(&fs->dropper) &&
 	       notifier_is_idle(&fs->expirer) && notifier_is_idle(&fs->giver) &&
+	       !fuse_receive_is_dropping(thread) && lease_keep_give_all(thread) &&
 	       grant_refill_give_all(thread) && quota_allowance_give_all(thread) &&
 	       inode_return_is_idle(fs) && !session_snapshot(fs->session) &&
 	       !session_lost(fs->session) && !fs_is_renewing(fs);
@@ -105,27 +109,67 @@ static bool change_phase(struct pause *p, enum pause_phase from, enum pause_phas
 	return changes;
 }
 
-static void drain(struct io_thread *thread)
+/* Returns whether all threads have. */
+static bool say_drained(struct io_thread *thread, bool drained)
 {
 	struct pause *p = thread->fs->pause;
 	uint32_t bit = UINT32_C(1) << thread->index;
-	bool drained = is_drained(thread), all;
+	bool all;
 
 	pthread_mutex_lock(&p->lock);
 	p->drained = drained ? p->drained | bit : p->drained & ~bit;
+	p->sure &= drained;
 	all = p->drained == all_bits(thread->fs);
 	pthread_mutex_unlock(&p->lock);
-	if (!all)
-		return;
-	if (thread->index) {
-		io_thread_wake(io_thread_sibling(thread, 0));
-		return;
+	return all;
+}
+
+/* All threads have drained, and nothing was left. A notifier, or another thread, may have put
+ * something into a thread's inbox before that. So all of them look twice in a row. */
+static void rest_if_sure(struct io_thread *thread)
+{
+	struct pause *p = thread->fs->pause;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->phase == PAUSE_DRAINS && p->drained == all_bits(thread->fs)) {
+		if (p->sure)
+			p->phase = PAUSE_RESTS;
+		else
+			p->drained = 0;
+		p->sure = true;
 	}
-	if (!has_nothing_left(thread))
+	pthread_mutex_unlock(&p->lock);
+	pause_wake(thread);
+}
+
+static void drain(struct io_thread *thread)
+{
+	if (!say_drained(thread, is_drained(thread)))
 		return;
-	/* Nothing makes a thread busy again: nothing is read, and no timer runs. */
-	if (change_phase(p, PAUSE_DRAINS, PAUSE_RESTS))
-		pause_wake(thread);
+	if (thread->index)
+		io_thread_wake(io_thread_sibling(thread, 0));
+	else if (has_nothing_left(thread))
+		rest_if_sure(thread);
+	else
+		say_drained(thread, false);
+}
+
+bool pause_takes_news(struct io_thread *thread)
+{
+	struct pause *p = thread->fs->pause;
+	bool takes = true;
+
+	if (!fs_is_paused(thread->fs))
+		return true;
+	pthread_mutex_lock(&p->lock);
+	if (p->phase == PAUSE_DRAINS) {
+		p->drained &= ~(UINT32_C(1) << thread->index);
+		p->sure = false;
+	} else {
+		takes = p->phase != PAUSE_RESTS && p->phase != PAUSE_STANDS;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return takes;
 }
 
 /* The channels go last: until then the server could still end or ask something. */
@@ -150,11 +194,13 @@ static void go_on(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
 	struct pause *p = fs->pause;
-	bool none;
+	uint32_t bit = UINT32_C(1) << thread->index;
+	bool none, rested;
 
 	remote_resume(thread);
 	pthread_mutex_lock(&p->lock);
-	p->resting &= ~(UINT32_C(1) << thread->index);
+	rested = p->resting & bit;
+	p->resting &= ~bit;
 	none = !p->resting && p->phase == PAUSE_RESUMES;
 	if (none) {
 		p->phase = PAUSE_RUNS;
@@ -163,6 +209,9 @@ static void go_on(struct io_thread *thread)
 		atomic_store(&fs->requests.paused, false);
 	}
 	pthread_mutex_unlock(&p->lock);
+	/* The server may have told of locks meanwhile, or was started again. */
+	if (rested)
+		lock_look_at_all(thread);
 	if (none)
 		pause_wake(thread);
 }
@@ -196,6 +245,7 @@ void pause_step(struct io_thread *thread)
 
 void pause_begin_standing(struct fs *fs)
 {
+	fs->pause->resting = all_bits(fs);
 	atomic_store(&fs->pause->phase, PAUSE_STANDS);
 	atomic_store(&fs->requests.paused, true);
 }
@@ -223,6 +273,7 @@ int pause_begin(struct fs *fs, struct io_thread *first, char *why, size_t whylen
 		return -EBUSY;
 	}
 	p->drained = 0;
+	p->sure = false;
 	atomic_store(&fs->committing_all, true);
 	atomic_store(&fs->requests.paused, true);
 	if (is_remounted(fs, why, whylen)) {

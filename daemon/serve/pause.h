@@ -5,8 +5,12 @@
  *      ^                      │                         │                                  │
  *      └─all are connected── RESUMES <────────────────pause_end────────────────────────────┘
  *
- * DRAINS: no message is read from the kernel. Requests that were read go on to their answers, and
- * what was written is committed. Then all that the server has lent goes back: pages and quota.
+ * DRAINS: no message is read from the kernel, but while the kernel drops pages that a lease needs:
+ * it may wait for a message behind. Others that were read for that stay parked. Requests that were
+ * read before go on to their answers, and all that was written is committed. Recalls are served.
+ * Then all that the server has lent goes back: pages and quota. Leases stay.
+ * RESTS: no RPC begins. News from the server are left for later, as the server repeats them: in the
+ * next PING's answer, to whoever asks then.
  * STANDS: no request, no RPC and no transfer is there, nothing is dirty, and each thread's channel
  * is closed in order. New messages wait in the kernel, as do their callers.
  * RESUMES: each thread has its channel connected again. Messages are read then.
@@ -37,8 +41,11 @@ enum pause_phase { PAUSE_RUNS, PAUSE_DRAINS, PAUSE_RESTS, PAUSE_STANDS, PAUSE_RE
 struct pause {
 	_Atomic enum pause_phase phase; /* changed under the lock */
 	pthread_mutex_t lock;
-	uint32_t drained, resting; /* a bit for each thread; under the lock */
-	int event_fd;              /* readable once the mount stands */
+	/* A bit for each thread; under the lock. sure: since all had drained before, nothing came
+	 * that could have made one busy again, but what each finds in its inbox. */
+	uint32_t drained, resting;
+	bool sure;
+	int event_fd; /* readable once the mount stands */
 };
 
 /* -errno: no descriptor. */
@@ -46,7 +53,7 @@ int pause_init(struct pause *p);
 void pause_fini(struct pause *p);
 
 /* Before the I/O threads run: the mount begins standing, and another daemon has all that it would
- * answer. */
+ * answer. In pause_end() each thread asks again for what it was told meanwhile. */
 void pause_begin_standing(struct fs *fs);
 
 /* -EBUSY: a remount is under way. */
@@ -58,6 +65,9 @@ void pause_end(struct fs *fs, struct io_thread *first);
 
 /* Whether no RPC may begin any more: from RESTS to the end of STANDS. Any thread. */
 bool pause_rests(const struct fs *fs);
+/* The server tells the thread of something that it is to do. False: that is left until the mount
+ * goes on. True: the mount does not rest before the thread has done it. */
+bool pause_takes_news(struct io_thread *thread);
 
 /* For the loop, while fs_is_paused(). */
 void pause_step(struct io_thread *thread);

@@ -206,10 +206,11 @@ static int threads_watch(int epoll_fd, int fd)
 static int open_descriptors(struct io_thread *thread, struct fuse_port *port)
 {
 	struct io_thread_private *priv = thread->priv;
-	int err;
+	int err = 0;
 
 	thread->port = port;
-	err = fuse_port_clone(port, &priv->fuse_fd);
+	if (priv->fuse_fd < 0)
+		err = fuse_port_clone(port, &priv->fuse_fd);
 	if (!err)
 		err = threads_watch(priv->epoll_fd, priv->wake_fd);
 	if (!err)
@@ -254,6 +255,25 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 		snprintf(why, whylen, "cannot start the I/O threads: %s", errno_text(err));
 	else
 		fs_threads_started(group->threads[0].fs);
+	return err;
+}
+
+void io_threads_devices(const struct io_threads *group, int *fds)
+{
+	for (unsigned i = 0; i < group->n; i++)
+		fds[i] = group->threads[i].priv->fuse_fd;
+}
+
+int io_threads_take_devices(struct io_threads *group, int *fds)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < group->n; i++) {
+		int fd = group->threads[i].priv->fuse_fd = steal_fd(&fds[i]);
+
+		if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+			err = -errno;
+	}
 	return err;
 }
 

@@ -31,6 +31,13 @@ struct io_thread *io_threads_thread(struct io_threads *group, unsigned index);
  * nothing to do turns with each tick of 100 ms, too. Compares what the threads note; no clock is
  * asked. */
 int io_threads_standing(struct io_threads *group);
+/* The descriptors by which the threads read requests, one for each, once they were started. A
+ * request is answered on the one that it was read from. It ends with the last such descriptor,
+ * whatever process has it. So another process that goes on with callers who wait needs them. */
+void io_threads_devices(const struct io_threads *group, int *fds);
+/* Before io_threads_start(): the threads read by these of another process, which are theirs from
+ * now on. */
+int io_threads_take_devices(struct io_threads *group, int *fds);
 /* Readable once every thread has ended. */
 int io_threads_ended_fd(const struct io_threads *group);
 /* No request is read any more; the threads finish their work and end. Any thread. */

@@ -8,6 +8,7 @@
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inherited.h"
+#include "daemon/file/revived.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/lease/lease.h"
@@ -83,7 +84,7 @@ static void operation(struct request *req)
 	if (request_lacks_buffer(req)) {
 		op_watch_begin(req);
 		op_take_buffer(req, buffer_is_back);
-	} else {
+	} else if (!req->thread->fs->revived || revived_enter(req, carry_out)) {
 		carry_out(req);
 	}
 }
@@ -194,8 +195,10 @@ void way_barrier(struct request *req)
 
 	if (fs->options.debug_io)
 		trace_begin(req, req->node);
-	if (fs->inherited)
-		inherited_translate(fs->inherited, req);
+	if (fs->inherited && !inherited_translate(fs->inherited, req)) {
+		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);
+		return;
+	}
 	if (!fs->options.session.converts || conversion_enter(req))
 		pass_conversion(req);
 	if (remote_gives_up(thread))

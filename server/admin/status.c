@@ -240,7 +240,7 @@ static json_t *describe_regions(const struct server *s)
 		const struct export *export = s->exports->v[i];
 
 		for (uint32_t j = 0; j < export->nregions; j++) {
-			const struct region_file *file = &export->regions[j];
+			const struct region_file *file = export->regions[j];
 
 			json_array_append_new(list,
 				json_pack("{s:s s:i s:I s:o s:b}", "export", export->name, "index",

@@ -110,6 +110,7 @@ static const char *const client_names[] = {
 	"merge_pages",
 	"spin_us",
 	"exit_when_lost",
+	"revive",
 	"low_latency",
 	"share",
 	"share_later",

@@ -139,23 +139,42 @@ static int plan_shape(const struct server_config *config, const struct memdir *d
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
-static int plan_regions(const struct memdir *dir, unsigned nports, struct export *export)
+static int new_file(unsigned nports, struct region_file **out)
+{
+	struct region_file *file = calloc(1, sizeof(*file));
+
+	*out = file;
+	if (!file)
+		return -ENOMEM;
+	file->fd = file->rofd = -1;
+	file->registered = calloc(nports + 1, sizeof(struct region *));
+	return file->registered ? 0 : -ENOMEM;
+}
+
+int export_plan_files(
+	const struct memdir *dir, unsigned nports, atomic_bool *lost, struct export *export)
 {
 	uint64_t left = export->npages * PAGE_BYTES;
 
+	export->regions = calloc(export->nregions, sizeof(*export->regions));
+	export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
+	export->used = calloc(export->nregions, sizeof(*export->used));
+	if (!export->regions || !export->bases || !export->used)
+		return -ENOMEM;
 	export->holed = export->nregions;
 	for (uint32_t i = 0; i < export->nregions; i++) {
-		struct region_file *file = &export->regions[i];
+		uint32_t number = export->first + i;
+		struct region_file *file;
+		int err = new_file(nports, &export->regions[i]);
 
-		exports_region_path(file->path, sizeof(file->path), dir, export->name, i);
+		if (err)
+			return err;
+		file = export->regions[i];
+		exports_region_path(file->path, sizeof(file->path), dir, export->name, number);
 		file->len = min_u64(left, export->region_pages * PAGE_BYTES);
-		file->fd = file->rofd = -1;
-		file->export_lost = &export->lost;
-		file->registered = calloc(nports + 1, sizeof(struct region *));
-		if (!file->registered)
-			return -ENOMEM;
+		file->export_lost = lost;
 		left -= file->len;
-		export->used[i] = region_bytes(dir, export->name, i) > 0;
+		export->used[i] = region_bytes(dir, export->name, number) > 0;
 		if (export->used[i] && export->holed == export->nregions &&
 			region_has_holes(file->path))
 			export->holed = i;
@@ -196,14 +215,7 @@ static int plan_parts(const struct memdir *dir, unsigned nports, struct export *
 {
 	int err = plan_surplus(dir, export);
 
-	if (err)
-		return err;
-	export->regions = calloc(export->nregions, sizeof(*export->regions));
-	export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
-	export->used = calloc(export->nregions, sizeof(*export->used));
-	if (!export->regions || !export->bases || !export->used)
-		return -ENOMEM;
-	return plan_regions(dir, nports, export);
+	return err ? err : export_plan_files(dir, nports, &export->lost, export);
 }
 
 int export_plan(const struct server_config *config, const struct memdir *dir,
@@ -297,7 +309,7 @@ static uint64_t export_bytes_missing(const struct export *export)
 	uint64_t missing = 0;
 
 	for (uint32_t i = 0; i < export->nregions; i++) {
-		const struct region_file *file = &export->regions[i];
+		const struct region_file *file = export->regions[i];
 		struct stat st = {0};
 		uint64_t have = 0;
 
@@ -440,7 +452,7 @@ int exports_plan(const struct server_config *config, const struct memdir *dir, s
 static int map_parts(struct export *export)
 {
 	for (uint32_t i = 0; i < export->nregions; i++)
-		export->bases[i] = export->regions[i].addr;
+		export->bases[i] = export->regions[i]->addr;
 	return map_surplus(export);
 }
 
@@ -493,8 +505,10 @@ void export_delete(struct export *export)
 {
 	if (!export)
 		return;
-	for (uint32_t i = 0; export->regions && i < export->nregions; i++)
-		region_file_close(&export->regions[i]);
+	for (uint32_t i = 0; export->regions && i < export->nregions && export->regions[i]; i++) {
+		region_file_close(export->regions[i]);
+		free(export->regions[i]);
+	}
 	close_surplus(export);
 	free(export->surplus);
 	free(export->regions);
@@ -517,14 +531,14 @@ void exports_delete(struct exports *exports)
 void export_discard_new(const struct export *export)
 {
 	for (uint32_t i = 0; i < export->nregions; i++)
-		if (export->regions[i].made)
-			unlink(export->regions[i].path);
+		if (export->regions[i]->made)
+			unlink(export->regions[i]->path);
 }
 
 void export_remove_files(const struct export *export)
 {
 	for (uint32_t i = 0; i < export->nregions; i++) {
-		const char *path = export->regions[i].path;
+		const char *path = export->regions[i]->path;
 
 		if (unlink(path) != 0)
 			log_error("can't remove %s: %s: remove it", path, errno_text(errno));
@@ -545,7 +559,7 @@ struct region_file **exports_files(const struct exports *exports, uint32_t *nfil
 	*nfiles = 0;
 	for (unsigned i = 0; files && i < exports->n; i++)
 		for (uint32_t j = 0; j < exports->v[i]->nregions; j++)
-			files[(*nfiles)++] = &exports->v[i]->regions[j];
+			files[(*nfiles)++] = exports->v[i]->regions[j];
 	return files;
 }
 
@@ -635,7 +649,7 @@ int exports_drop_surplus(struct exports *exports, const struct memdir *dir)
 }
 
 /* In any order: one that was killed in the middle of this may have left any of them. */
-int exports_remove_files(const struct memdir *dir, const char *name)
+int exports_remove_files(const struct memdir *dir, const char *name, uint32_t first)
 {
 	struct dirent *entry;
 	unsigned long i;
@@ -645,7 +659,7 @@ int exports_remove_files(const struct memdir *dir, const char *name)
 	if (err)
 		return err;
 	while (!err && (entry = readdir(d)))
-		if (is_region(name, entry->d_name, &i))
+		if (is_region(name, entry->d_name, &i) && i >= first)
 			err = drop_file(dir, entry->d_name);
 	closedir(d);
 	return err;

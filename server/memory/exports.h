@@ -9,6 +9,8 @@
  *
  *     export_plan -> export_prepare -> the store knows it -> exports_add
  *
+ * One that is served may grow: export_growth.h.
+ *
  *     [the store has forgotten it] -> exports_take -> export_remove_files -> export_delete
  *
  * An export stays where it is in memory, and keeps its index. After one was taken, its index may be
@@ -56,9 +58,10 @@ struct export
 	uint64_t npages;
 	uint64_t region_pages;
 	uint32_t nregions;
-	struct region_file *regions; /* [nregions] */
-	void **bases;                /* [nregions + nsurplus] */
-	bool *used;                  /* [nregions] the file was there before */
+	uint32_t first; /* the number of its first region: 0, but for a growth (export_growth.h) */
+	struct region_file **regions; /* [nregions]; each stays where it is in memory */
+	void **bases;                 /* [nregions + nsurplus] */
+	bool *used;                   /* [nregions] the file was there before */
 	uint32_t holed; /* the first region whose file had holes then; nregions: none */
 	struct region_file *surplus; /* [nsurplus] behind the last region, without a gap */
 	uint32_t nsurplus;
@@ -100,6 +103,10 @@ void exports_discard_new(struct exports *exports);
  * an error. */
 int export_plan(const struct server_config *config, const struct memdir *dir,
 	const struct export_config *export_config, unsigned nports, struct export **out);
+/* The part of it that is about files: export has its name and shape. lost: region_file.export_lost.
+ */
+int export_plan_files(
+	const struct memdir *dir, unsigned nports, atomic_bool *lost, struct export *export);
 /* Allocates and maps its regions: seconds for large ones. After an error the caller deletes it.
  * -ECANCELED: see regions.h. */
 int export_prepare(
@@ -110,8 +117,9 @@ void export_delete(struct export *export);
 void export_discard_new(const struct export *export);
 /* Removes all its region files, which stay mapped. */
 void export_remove_files(const struct export *export);
-/* Removes all region files of a name that no export has: a killed server has left them. */
-int exports_remove_files(const struct memdir *dir, const char *name);
+/* Removes the region files of a name from number `first` on, that no export has: a killed server
+ * has left them. */
+int exports_remove_files(const struct memdir *dir, const char *name, uint32_t first);
 /* Takes the export, and gives it an index. -ENOMEM: it is still the caller's; not if there was room
  * for it. */
 int exports_add(struct exports *exports, struct export *export);

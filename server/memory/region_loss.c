@@ -73,7 +73,7 @@ bool region_loss_look(struct export *export)
 	bool any = false;
 
 	for (uint32_t i = 0; i < export->nregions; i++)
-		any |= look_at(export, &export->regions[i]);
+		any |= look_at(export, export->regions[i]);
 	return any;
 }
 
@@ -82,6 +82,6 @@ uint32_t region_loss_count(const struct export *export)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < export->nregions; i++)
-		n += export->regions[i].lost;
+		n += export->regions[i]->lost;
 	return n;
 }

@@ -108,18 +108,21 @@ void meta_grow_cancel(struct meta *m, struct store_growth *growth);
  * meta_reconfigure() gets them, without those that are new, or with them. */
 int meta_may_reconfigure(
 	struct meta *m, const struct meta_config *config, char *why, size_t whylen);
-/* Makes the store larger, adds and removes exports, and sets the limits and shares of all anew;
- * outside batches. config->exports goes by export_index:
+/* Makes the store larger, adds, removes and enlarges exports, and sets the limits and shares of all
+ * anew; outside batches. config->exports goes by export_index:
  *
- *     open here, named     stays: only limits and shares are looked at
+ *     open here, named     stays: limits and shares are set. With more npages than it has, and
+ *                          whole regions, it grows: its bases are those of all regions, and the new
+ *                          ones are zero. No snapshot of it is taken
  *     open here, no name   is removed (removal.h), and nobody may use this index any more
  *     not open, named      is new to the store, and is added
  *     not open, no name    stays empty
  *
- * All that is added and removed is one transaction. The regions of an export that was removed are
- * not touched any more, and are the caller's. -EBUSY: a snapshot reads the store, or a session of
- * an export that is to go has not ended. -EOPNOTSUPP: see quota_prepare(). -ENOSPC: the store has
- * no room for the records. -ENOTRECOVERABLE: the process has lost the store, and must end at once.
+ * All that is added, removed and enlarged is one transaction. The regions of an export that was
+ * removed are not touched any more, and are the caller's. -EBUSY: a snapshot reads the store, or a
+ * session of an export that is to go has not ended. -EOPNOTSUPP: see quota_prepare(). -ENOSPC: the
+ * store has no room for the records. -EINVAL: it can't grow so. -ENOTRECOVERABLE: the process has
+ * lost the store, and must end at once.
  */
 int meta_reconfigure(struct meta *m, const struct meta_config *config, struct store_growth *growth,
 	char *why, size_t whylen);

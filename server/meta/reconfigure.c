@@ -1,7 +1,9 @@
-/* reconfigure.c - another configuration for an open store: more exports, fewer, and other limits.
+/* reconfigure.c - another configuration for an open store: more exports, fewer, larger ones, and
+ * other limits.
  *
- * All that can fail comes first. Then one transaction makes the new exports, and removes those that
- * go. After its commit memory forgets these and the limits are put in force, which can't fail. If
+ * All that can fail comes first. Then one transaction makes the new exports, gives others their new
+ * regions, and removes those that go. After its commit memory follows, and the limits are put in
+ * force, which can't fail. If
  * the store grew before a failure it stays so large.
  */
 #include "server/meta/meta_internal.h"
@@ -21,7 +23,8 @@
 /* The change of one export. */
 struct place {
 	bool open; /* before it begins */
-	bool made, gone;
+	bool made, gone, grows;
+	struct volume_growth growth;
 	struct quotas *quotas;
 	unsigned ended; /* gone: ended sessions that were to be drained */
 };
@@ -85,8 +88,21 @@ static int prepare(struct change *c)
 	for (unsigned i = 0; i < c->nold; i++) {
 		c->places[i].open = c->m->volumes[i]->id != 0;
 		c->places[i].gone = i < c->config->nexports && c->places[i].open && !stays(c, i);
+		c->places[i].grows = stays(c, i) &&
+				     c->config->exports[i].npages > c->m->volumes[i]->space.npages;
 	}
 	return 0;
+}
+
+static int prepare_growth(const struct change *c)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < c->nold; i++)
+		if (c->places[i].grows)
+			err = volumes_growth_prepare(
+				c->m->volumes[i], &c->config->exports[i], &c->places[i].growth);
+	return err;
 }
 
 static int prepare_quotas(const struct change *c)
@@ -131,8 +147,11 @@ static int grow(const struct change *c, struct store_growth *growth)
 
 static void discard(const struct change *c)
 {
-	for (unsigned i = 0; c->places && i < c->nold; i++)
+	for (unsigned i = 0; c->places && i < c->nold; i++) {
 		quota_discard(c->places[i].quotas);
+		if (c->places[i].grows)
+			volumes_growth_cancel(c->m->volumes[i], &c->places[i].growth);
+	}
 	free(c->places);
 }
 
@@ -179,6 +198,9 @@ static int ask_room(const struct change *c)
 			adds += ROOM_PAGES + c->config->exports[i].nregions;
 		if (c->places[i].gone)
 			removes += ROOM_PAGES;
+		/* An export that is full of small files may grow, too. */
+		if (c->places[i].grows)
+			removes += ROOM_PAGES + c->places[i].growth.space.nregions;
 	}
 	if (adds)
 		err = meta_room(c->m, adds, true);
@@ -195,6 +217,9 @@ static int make_all(const struct change *c)
 	for (unsigned i = 0; !err && i < c->config->nexports; i++)
 		if (comes(c, i))
 			err = make_one(c, i);
+	for (unsigned i = 0; !err && i < c->nold; i++)
+		if (c->places[i].grows)
+			err = volumes_growth_store(m, m->volumes[i], &c->places[i].growth);
 	for (unsigned i = 0; !err && i < c->config->nexports; i++)
 		if (c->places[i].gone)
 			err = removal_store(m, m->volumes[i], &c->places[i].ended);
@@ -231,6 +256,16 @@ static int change_exports(const struct change *c)
 
 /* ---- what can't ------------------------------------------------------------------------------ */
 
+static void apply(const struct change *c)
+{
+	for (unsigned i = 0; i < c->nold; i++) {
+		if (c->places[i].gone)
+			removal_forget(c->m, i, c->places[i].ended);
+		if (c->places[i].grows)
+			volumes_growth_apply(c->m->volumes[i], &c->places[i].growth);
+	}
+}
+
 static void set_limits(const struct change *c)
 {
 	for (unsigned i = 0; i < c->nold; i++) {
@@ -256,14 +291,15 @@ int meta_reconfigure(struct meta *m, const struct meta_config *config, struct st
 	if (!err)
 		err = prepare_quotas(&c);
 	if (!err)
+		err = prepare_growth(&c);
+	if (!err)
 		err = grow(&c, growth);
 	if (!err)
 		err = change_exports(&c);
-	for (unsigned i = 0; !err && i < c.nold; i++)
-		if (c.places[i].gone)
-			removal_forget(m, i, c.places[i].ended);
-	if (!err)
+	if (!err) {
+		apply(&c);
 		set_limits(&c);
+	}
 	discard(&c);
 	if (err && !*why)
 		snprintf(why, whylen, "the store can't take it: %s", errno_text(err));

@@ -6,6 +6,7 @@
 
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
+#include "server/meta/session_codec.h"
 #include "server/meta/volumes.h"
 
 /* The name of a removed record that has no others any more. */
@@ -20,61 +21,54 @@ static const enum store_table of_session[] = {STORE_ORPHAN, STORE_REPLY, STORE_H
 
 /* ---- the records of exports ------------------------------------------------------------------ */
 
-/* Calls fn for each removed record, until it returns true. */
-static int each_removed(
-	struct meta *m, bool (*fn)(const struct volume *removed, void *arg), void *arg)
+/* The next removed record that is done, or that is not. -ENOENT: there is none. */
+static int next_removed(struct meta *m, uint64_t *id, bool done, struct volume *removed)
 {
-	struct store_key key;
-	struct store_val val;
-	struct volume found;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	int err;
 
-	while (!err) {
-		err = volumes_decode(m, key, &val, &found);
-		if (!err && volumes_is_removed(&found) && fn(&found, arg))
-			return 0;
-		if (!err)
-			err = store_next(m->store, STORE_META, &key, &val);
-	}
-	return err == -ENOENT ? 0 : err;
-}
-
-static bool is_done(const struct volume *removed)
-{
-	return strcmp(removed->name, done_name) == 0;
-}
-
-static bool count_one(const struct volume *removed, void *arg)
-{
-	*(unsigned *)arg += !is_done(removed);
-	return false;
+	do
+		err = volumes_next(m, id, removed);
+	while (!err &&
+		(!volumes_is_removed(removed) || (strcmp(removed->name, done_name) == 0) != done));
+	return err;
 }
 
 int removal_count(struct meta *m, unsigned *n)
 {
+	struct volume removed;
+	uint64_t id = 1;
+	int err;
+
 	*n = 0;
-	return each_removed(m, count_one, n);
+	while ((err = next_removed(m, &id, false, &removed)) == 0)
+		++*n;
+	return err == -ENOENT ? 0 : err;
 }
 
 /* ---- the transaction ------------------------------------------------------------------------- */
 
+/* The export's next session at or after *at. -ENOENT: there is none. */
+static int next_session(struct meta *m, uint16_t id, uint64_t *at, struct session_record *rec)
+{
+	int err;
+
+	do
+		err = session_codec_next(m, at, rec);
+	while (!err && rec->export_id != id);
+	return err;
+}
+
 static int count_sessions(struct meta *m, uint16_t id, unsigned *ended)
 {
-	struct meta_session session;
-	struct store_key key;
-	struct store_val val;
-	uint16_t export_id;
-	int err = store_seek(m->store, STORE_SESSION, STORE_KEY(0), &key, &val);
+	struct session_record rec;
+	uint64_t at = 0;
+	int err;
 
 	*ended = 0;
-	while (!err) {
-		err = meta_session_decode(m, key, &val, &session, &export_id);
-		if (!err && export_id == id && !meta_session_has_ended(&val))
+	while ((err = next_session(m, id, &at, &rec)) == 0) {
+		if (!(rec.state & SESSION_ENDED))
 			return -EBUSY;
-		if (err)
-			return err;
-		*ended += export_id == id;
-		err = store_next(m->store, STORE_SESSION, &key, &val);
+		++*ended;
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -120,14 +114,6 @@ void removal_forget(struct meta *m, unsigned export_index, unsigned ended)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static bool find_one(const struct volume *removed, void *arg)
-{
-	if (is_done(removed))
-		return false;
-	*(struct volume *)arg = *removed;
-	return true;
-}
-
 /* Deletes records from the key `from` to the last one with hi. Values are not read, so a damaged
  * one goes, too. */
 static int delete_range(
@@ -149,34 +135,15 @@ static int delete_range(
 	return 0;
 }
 
-/* The export's next session. -ENOENT: there is none. */
-static int find_session(struct meta *m, uint16_t id, uint64_t *session)
-{
-	struct meta_session found;
-	struct store_key key;
-	struct store_val val;
-	uint16_t export_id;
-	int err = store_seek(m->store, STORE_SESSION, STORE_KEY(0), &key, &val);
-
-	while (!err) {
-		err = meta_session_decode(m, key, &val, &found, &export_id);
-		if (!err && export_id == id) {
-			*session = key.hi;
-			return 0;
-		}
-		if (!err)
-			err = store_next(m->store, STORE_SESSION, &key, &val);
-	}
-	return err;
-}
-
 static int delete_sessions(struct meta *m, uint16_t id, unsigned *left)
 {
-	uint64_t session;
+	struct session_record rec = {0};
+	uint64_t session, at = 0;
 	int err = 0;
 
 	while (!err && *left) {
-		err = find_session(m, id, &session);
+		err = next_session(m, id, &at, &rec);
+		session = rec.session.id;
 		for (size_t i = 0; !err && i < ARRAY_SIZE(of_session); i++)
 			err = delete_range(m, of_session[i], STORE_KEY(session), session, left);
 		if (!err && *left)
@@ -186,40 +153,31 @@ static int delete_sessions(struct meta *m, uint16_t id, unsigned *left)
 }
 
 /* Each of two that are done may go, if the other keeps the higher number. */
-static bool find_other_done(const struct volume *removed, void *arg)
-{
-	struct volume *other = arg;
-
-	if (!is_done(removed))
-		return false;
-	*other = *removed;
-	return true;
-}
-
 static int finish(struct meta *m, const struct volume *removed)
 {
 	struct volume done = *removed, other = {0};
-	int err = each_removed(m, find_other_done, &other);
+	uint64_t id = 1;
+	int err = next_removed(m, &id, true, &other);
+	bool any = !err;
 
-	if (err)
+	if (err && err != -ENOENT)
 		return err;
 	m->now.removed--;
-	if (other.id && other.now.next_ino >= done.now.next_ino)
+	if (any && other.now.next_ino >= done.now.next_ino)
 		return store_del(m->store, STORE_META, STORE_KEY(done.id));
 	snprintf(done.name, sizeof(done.name), "%s", done_name);
 	done.now.inodes = 0;
-	if (other.id)
-		err = store_del(m->store, STORE_META, STORE_KEY(other.id));
+	err = any ? store_del(m->store, STORE_META, STORE_KEY(other.id)) : 0;
 	return err ? err : meta_save_volume(m, &done);
 }
 
 int removal_step(struct meta *m, unsigned nrecords, bool *more)
 {
 	struct volume removed = {0};
-	uint64_t first, last;
-	int err = each_removed(m, find_one, &removed);
+	uint64_t first, last, id = 1;
+	int err = next_removed(m, &id, false, &removed);
 
-	if (!err && !removed.id)
+	if (err == -ENOENT)
 		return store_damaged(m->store, STORE_META, STORE_KEY(0));
 	store_charge(m->store, &m->now.removed_pages);
 	first = inode_key(&removed, 0);

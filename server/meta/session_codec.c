@@ -69,6 +69,19 @@ int session_codec_get(struct meta *m, struct store_key key, const struct store_v
 	return 0;
 }
 
+int session_codec_next(struct meta *m, uint64_t *id, struct session_record *rec)
+{
+	struct store_key key;
+	struct store_val val;
+	int err = store_seek(m->store, STORE_SESSION, STORE_KEY(*id), &key, &val);
+
+	if (!err)
+		err = session_codec_get(m, key, &val, rec);
+	if (!err)
+		*id = key.hi + 1;
+	return err;
+}
+
 int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
 	struct meta_session *session, uint16_t *export_id)
 {

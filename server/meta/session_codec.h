@@ -22,5 +22,7 @@ int session_codec_put(struct meta *m, const struct session_record *rec);
 /* val: the record under that key. */
 int session_codec_get(struct meta *m, struct store_key key, const struct store_val *val,
 	struct session_record *rec);
+/* The first one at or after *id, of any export; *id becomes the next. -ENOENT: there is none. */
+int session_codec_next(struct meta *m, uint64_t *id, struct session_record *rec);
 
 #endif

@@ -40,23 +40,16 @@ static void charge_export(struct meta *m, uint16_t export_id)
 /* The next session at or after *id that belongs to one of our exports, with its index set. */
 static int next_session(struct meta *m, uint64_t *id, struct session_record *rec)
 {
-	struct store_key key;
-	struct store_val val;
-	int err, index;
+	int index = -ENOENT, err = 0;
 
-	for (;;) {
-		err = store_seek(m->store, STORE_SESSION, STORE_KEY(*id), &key, &val);
+	while (!err && index < 0) {
+		err = session_codec_next(m, id, rec);
 		if (!err)
-			err = session_codec_get(m, key, &val, rec);
-		if (err)
-			return err;
-		*id = key.hi + 1;
-		index = index_of(m, rec->export_id);
-		if (index < 0)
-			continue;
-		rec->session.export_index = (uint32_t)index;
-		return 0;
+			index = index_of(m, rec->export_id);
 	}
+	if (!err)
+		rec->session.export_index = (uint32_t)index;
+	return err;
 }
 
 int meta_session_new(struct meta *m, struct meta_session *session)

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/conf/conf.h"
+#include "server/meta/session_codec.h"
 
 /* This part of each share is for LMDB's list of free pages, and for pages that the last
  * transactions gave up. */
@@ -122,18 +123,14 @@ static int add_owner(struct owners *o, uint64_t session, int64_t *counter)
 
 static int load_owners(struct meta *m, struct owners *o)
 {
-	struct meta_session session;
-	struct store_key key;
-	struct store_val val;
-	uint16_t export_id;
-	int err = store_seek(m->store, STORE_SESSION, STORE_KEY(0), &key, &val);
+	struct session_record rec;
+	uint64_t id = 0;
+	int err = 0;
 
 	while (!err) {
-		err = meta_session_decode(m, key, &val, &session, &export_id);
+		err = session_codec_next(m, &id, &rec);
 		if (!err)
-			err = add_owner(o, key.hi, counter_of(o, export_id));
-		if (!err)
-			err = store_next(m->store, STORE_SESSION, &key, &val);
+			err = add_owner(o, rec.session.id, counter_of(o, rec.export_id));
 	}
 	return err == -ENOENT ? 0 : err;
 }

@@ -60,20 +60,30 @@ int volumes_decode(
 	return 0;
 }
 
-int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id)
+int volumes_next(struct meta *m, uint64_t *id, struct volume *v)
 {
 	struct store_key key;
 	struct store_val val;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	int err = store_seek(m->store, STORE_META, STORE_KEY(*id), &key, &val);
+
+	if (!err)
+		err = volumes_decode(m, key, &val, v);
+	if (!err)
+		*id = key.hi + 1;
+	return err;
+}
+
+int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t *id)
+{
+	uint64_t at = 1;
+	int err;
 
 	*id = 1;
-	while (!err) {
-		err = volumes_decode(m, key, &val, out);
-		if (err || strcmp(out->name, name) == 0)
-			return err;
+	while ((err = volumes_next(m, &at, out)) == 0) {
+		if (strcmp(out->name, name) == 0)
+			return 0;
 		if (*id == out->id)
 			++*id;
-		err = store_next(m->store, STORE_META, &key, &val);
 	}
 	return err;
 }
@@ -82,19 +92,14 @@ int volumes_find(struct meta *m, const char *name, struct volume *out, uint16_t 
  * the name. */
 static int first_ino(struct meta *m, uint64_t *ino)
 {
-	struct store_key key;
-	struct store_val val;
 	struct volume found;
-	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	uint64_t at = 1;
+	int err;
 
 	*ino = 0;
-	while (!err) {
-		err = volumes_decode(m, key, &val, &found);
-		if (!err && volumes_is_removed(&found))
+	while ((err = volumes_next(m, &at, &found)) == 0)
+		if (volumes_is_removed(&found))
 			*ino = max_u64(*ino, found.now.next_ino);
-		if (!err)
-			err = store_next(m->store, STORE_META, &key, &val);
-	}
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -190,4 +195,60 @@ int volumes_load(struct meta *m, struct volume *v, const struct meta_export *e, 
 		err = reaper_open(v);
 	holders_commit(&v->holders);
 	return err;
+}
+
+/* ---- larger, while it is open ---------------------------------------------------------------- */
+
+int volumes_growth_prepare(
+	const struct volume *v, const struct meta_export *e, struct volume_growth *growth)
+{
+	const struct space *sp = &v->space;
+	int err;
+
+	*growth = (struct volume_growth){.store_pages = v->now.store_pages};
+	if (e->region_pages != sp->region_pages || sp->npages % sp->region_pages ||
+		e->nregions <= sp->nregions || e->npages != space_growth_pages(sp, e->nregions))
+		return -EINVAL;
+	growth->bases = calloc(e->nregions, sizeof(*growth->bases));
+	if (!growth->bases)
+		return -ENOMEM;
+	memcpy(growth->bases, e->bases, e->nregions * sizeof(*growth->bases));
+	err = space_growth_prepare(sp, e->nregions, &growth->space);
+	if (err)
+		free(steal_ptr(&growth->bases));
+	return err;
+}
+
+int volumes_growth_store(struct meta *m, struct volume *v, struct volume_growth *growth)
+{
+	struct volume larger = {.id = v->id, .now = v->now};
+	int err;
+
+	volume_charge(v);
+	err = space_growth_store(&v->space, &growth->space);
+	store_charge(m->store, NULL);
+	if (err)
+		return err;
+	larger.space.region_pages = v->space.region_pages;
+	larger.space.nregions = growth->space.nregions;
+	larger.space.npages = space_growth_pages(&v->space, growth->space.nregions);
+	memcpy(larger.name, v->name, sizeof(larger.name));
+	return meta_save_volume(m, &larger);
+}
+
+void volumes_growth_apply(struct volume *v, struct volume_growth *growth)
+{
+	space_growth_apply(&v->space, &growth->space);
+	protect_set_bases(v->protect, growth->bases);
+	free(v->bases);
+	v->bases = steal_ptr(&growth->bases);
+}
+
+void volumes_growth_cancel(struct volume *v, struct volume_growth *growth)
+{
+	if (!growth->bases)
+		return;
+	v->now.store_pages = growth->store_pages;
+	space_growth_cancel(&v->space, &growth->space);
+	free(steal_ptr(&growth->bases));
 }

@@ -14,6 +14,10 @@ enum {
 	EXTENTS_MAX = OVERLAP_EXTENTS_MAX,
 	/* RETURN of more inodes leaves all of them to the reaper. */
 	RETURN_AT_ONCE = 16,
+	/* RETURN_ALL: at most so many runs of pages, and owners with reserved quota, in one step.
+	 */
+	RETURN_ALL_RUNS = 128,
+	RETURN_ALL_QUOTAS = 32,
 };
 
 /* The last page that a file of the greatest size has. */
@@ -229,6 +233,30 @@ static int return_grants(struct ns_call *c)
 	return err;
 }
 
+/* Steps that find no page of the session change nothing. -EINPROGRESS: more may be left. */
+static int return_some_grants(struct ns_call *c)
+{
+	struct space *sp = &c->v->space;
+	uint64_t session = c->ctx->session, position = 0;
+	uint64_t had = space_granted_to(sp, session).npages;
+	bool done = false;
+	int err = ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * RETURN_ALL_RUNS, false);
+
+	while (!err && !done && had && space_granted_to(sp, session).npages == had)
+		err = space_end_session(sp, session, &position, &done);
+	return !err && !done && had ? -EINPROGRESS : err;
+}
+
+static int return_all(struct ns_call *c)
+{
+	int err = return_some_grants(c);
+	bool done = true;
+
+	if (!err)
+		err = quota_end_session(c->v, c->ctx->session, RETURN_ALL_QUOTAS, &done);
+	return !err && !done ? -EINPROGRESS : err;
+}
+
 /* An inode that the session does not keep was returned before: nothing to do. */
 static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
 {
@@ -261,6 +289,8 @@ int ns_return(struct ns_call *c)
 		return return_grants(c);
 	case RETURN_LEASES:
 		return ns_return_leases(c);
+	case RETURN_ALL:
+		return return_all(c);
 	default:
 		return -EINVAL;
 	}

@@ -13,9 +13,33 @@
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/memory/export_growth.h"
 #include "server/serve/ports.h"
 
 /* ---- planning -------------------------------------------------------------------------------- */
+
+static void plan_begin(struct new_exports *new)
+{
+	task_begin(&new->task);
+	task_enter(&new->task);
+}
+
+static void plan_end(struct new_exports *new, int err, char *why, size_t whylen)
+{
+	task_enter(NULL);
+	if (err)
+		task_why(&new->task, err, why, whylen);
+	task_end(&new->task);
+}
+
+static int keep(struct exports *exports, struct export *export)
+{
+	int err = exports_add(exports, export);
+
+	if (err)
+		export_delete(export);
+	return err;
+}
 
 /* Nobody has files of this name: those that are there go before it gets its own. */
 static int plan(
@@ -27,20 +51,26 @@ static int plan(
 	int err;
 
 	dir.content = MEMDIR_NEW;
-	task_begin(&new->task);
-	task_enter(&new->task);
+	plan_begin(new);
 	err = export_plan(new->config, &dir, config, s->nports, &export);
-	task_enter(NULL);
-	if (err)
-		task_why(&new->task, err, why, whylen);
-	task_end(&new->task);
+	plan_end(new, err, why, whylen);
 	if (err)
 		return err;
 	export->reuse_allowed = true;
-	err = exports_add(&new->exports, export);
-	if (err)
-		export_delete(export);
-	return err;
+	return keep(&new->exports, export);
+}
+
+int new_exports_plan_growth(struct new_exports *new, struct export *served,
+	const struct export_config *config, char *why, size_t whylen)
+{
+	const struct server *s = new->server;
+	struct export *growth;
+	int err;
+
+	plan_begin(new);
+	err = export_growth_plan(&s->dir, config->size, s->nports, served, &growth);
+	plan_end(new, err, why, whylen);
+	return err ? err : keep(&new->growths, growth);
 }
 
 int new_exports_plan(
@@ -65,16 +95,22 @@ int new_exports_plan(
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void undo(struct new_exports *new)
+static void undo_all(const struct server *s, struct exports *exports)
 {
-	for (unsigned i = 0; i < new->exports.n; i++) {
-		struct export *export = new->exports.v[i];
+	for (unsigned i = 0; i < exports->n; i++) {
+		struct export *export = exports->v[i];
 
-		ports_deregister(new->server, export);
+		ports_deregister(s, export);
 		export_discard_new(export);
 		export_delete(export);
 	}
-	new->exports.n = 0;
+	exports->n = 0;
+}
+
+static void undo(struct new_exports *new)
+{
+	undo_all(new->server, &new->exports);
+	undo_all(new->server, &new->growths);
 	meta_grow_cancel(new->server->meta, &new->growth);
 }
 
@@ -94,8 +130,10 @@ static void give_back_gone(struct new_exports *new)
 static int make_one(const struct new_exports *new, struct export *export)
 {
 	const struct server *s = new->server;
-	int err = task_is_cancelled() ? -ECANCELED : exports_remove_files(&s->dir, export->name);
+	int err = task_is_cancelled() ? -ECANCELED : 0;
 
+	if (!err)
+		err = exports_remove_files(&s->dir, export->name, export->first);
 	if (!err)
 		err = export_prepare(export, new->config, &s->dir);
 	return err ? err : ports_register(s, export);
@@ -109,6 +147,8 @@ static int make(struct new_exports *new)
 
 	for (unsigned i = 0; !err && i < new->exports.n; i++)
 		err = make_one(new, new->exports.v[i]);
+	for (unsigned i = 0; !err && i < new->growths.n; i++)
+		err = make_one(new, new->growths.v[i]);
 	CRASH_POINT("exports.registered");
 	if (err)
 		return err;
@@ -194,6 +234,7 @@ void new_exports_drop(struct new_exports *new)
 	}
 	undo(new); /* those that were planned, and never begun */
 	free(new->exports.v);
+	free(new->growths.v);
 	free(new->gone.v);
-	new->exports = new->gone = (struct exports){0};
+	new->exports = new->growths = new->gone = (struct exports){0};
 }

@@ -1,5 +1,6 @@
-/* new_exports.h - exports that a reload adds: a thread allocates and registers their memory, which
- * takes seconds, while the others are served. It also frees the memory of those that are removed.
+/* new_exports.h - exports that a reload adds or makes larger: a thread allocates and registers their
+ * memory, which takes seconds, while all are served. It also frees the memory of those that are
+ * removed.
  *
  *     new_exports_plan -> new_exports_begin -> MADE -> [server.exports takes them]
  *                                           |       -> new_exports_settle -> ENDED
@@ -40,6 +41,7 @@ struct new_exports {
 	const struct server *server;
 	const struct server_config *config;
 	struct exports exports; /* not served yet */
+	struct exports growths; /* of served ones: export_growth.h */
 	struct exports gone;    /* not served any more: the thread has them from the settling on */
 	struct store_growth growth;
 	int fd; /* an eventfd: readable when the state has changed */
@@ -53,12 +55,15 @@ struct new_exports {
 /* The caller has set server, config and fd. Plans one more; changes nothing. */
 int new_exports_plan(
 	struct new_exports *new, const struct export_config *export, char *why, size_t whylen);
+/* Plans more regions for one that is served, which its configuration has larger. */
+int new_exports_plan_growth(struct new_exports *new, struct export *served,
+	const struct export_config *export, char *why, size_t whylen);
 /* Starts the thread. */
 int new_exports_begin(struct new_exports *new, char *why, size_t whylen);
 /* The server stops: the thread is to end soon, with -ECANCELED. */
 void new_exports_cancel(struct new_exports *new);
-/* After MADE. The caller has emptied exports and used growth, or wants them taken back; gone has
- * what was removed. */
+/* After MADE. The caller has emptied exports and growths and used growth, or wants them taken back;
+ * gone has what was removed. */
 void new_exports_settle(struct new_exports *new);
 /* After ENDED: 0, or the reason why nothing was made. */
 int new_exports_end(struct new_exports *new, char *why, size_t whylen);

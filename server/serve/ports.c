@@ -29,7 +29,7 @@ static void format_name(const struct transport_address *address, char name[PORT_
 static void deregister(const struct export *export, unsigned port)
 {
 	for (uint32_t i = 0; i < export->nregions; i++)
-		region_deregister(steal_ptr(&export->regions[i].registered[port]));
+		region_deregister(steal_ptr(&export->regions[i]->registered[port]));
 }
 
 static void close_port(const struct server *s, struct port *port)

@@ -24,6 +24,7 @@
 #include "server/access/access_report.h"
 #include "server/base/exit_status.h"
 #include "server/config/options.h"
+#include "server/serve/growths.h"
 #include "server/serve/new_exports.h"
 #include "server/serve/removals.h"
 #include "server/serve/start.h"
@@ -174,23 +175,16 @@ static int refuse_missing(
 	return -EBUSY;
 }
 
-static int check_served(
-	const struct server *s, const struct export *export, char *why, size_t whylen)
+/* Its size may have changed. */
+static int plan_served(const struct server *s, struct export *export, char *why, size_t whylen)
 {
 	const struct export_config *config = server_config_find(&s->reload->config, export->name);
-	char have[32], want[32];
 
 	if (!config)
 		return refuse_missing(s, export, why, whylen);
 	if (config->size == export->npages * PAGE_BYTES)
 		return 0;
-	size_format(export->npages * PAGE_BYTES, have, sizeof(have));
-	size_format(config->size, want, sizeof(want));
-	snprintf(why, whylen,
-		"export '%s' has %s and is configured with %s: restart the server to resize it, or "
-		"set %s again",
-		export->name, have, want, have);
-	return -EBUSY;
+	return growths_plan(&s->reload->new, export, config, why, whylen);
 }
 
 static int plan_new(struct reload *r, char *why, size_t whylen)
@@ -214,7 +208,7 @@ static bool takes_memory(struct server *s)
 	struct meta_usage usage;
 
 	meta_usage(s->meta, 0, &usage);
-	return s->reload->new.exports.n || s->reload->removals.n ||
+	return s->reload->new.exports.n || s->reload->new.growths.n || s->reload->removals.n ||
 	       usage.store_bytes < server_config_store_bytes(&s->reload->config);
 }
 
@@ -263,7 +257,7 @@ static int plan_exports(struct server *s, char *why, size_t whylen)
 
 	for (unsigned i = 0; !err && i < s->exports->n; i++)
 		if (!removals_has(&r->removals, s->exports->v[i]))
-			err = check_served(s, s->exports->v[i], why, whylen);
+			err = plan_served(s, s->exports->v[i], why, whylen);
 	if (!err)
 		err = plan_new(r, why, whylen);
 	if (!err)
@@ -283,10 +277,11 @@ static int reconfigure(struct server *s, char *why, size_t whylen)
 	autofree struct meta_export *exports = describe_all(s, &config);
 
 	if (!exports || exports_reserve(s->exports, r->new.exports.n) ||
-		exports_reserve(&r->new.gone, r->removals.n)) {
+		exports_reserve(&r->new.gone, r->removals.n) || growths_reserve(&r->new)) {
 		snprintf(why, whylen, "out of memory");
 		return -ENOMEM;
 	}
+	growths_describe(&r->new, exports);
 	return meta_reconfigure(s->meta, &config, &r->new.growth, why, whylen);
 }
 
@@ -339,6 +334,7 @@ static void put_in_force(struct server *s)
 	bool removes = r->removals.n;
 
 	removals_take(s, &r->removals, &r->new.gone);
+	growths_take(s, &r->new);
 	serve_new(s);
 	if (removes)
 		renew_after_removal(s);
@@ -351,6 +347,8 @@ static int apply(struct server *s, char *why, size_t whylen)
 	if (is_stopping(s))
 		return refuse_stopping(why, whylen);
 	err = removals_check_users(s, &s->reload->removals, why, whylen);
+	if (!err)
+		err = growths_check(&s->reload->new, why, whylen);
 	if (err)
 		return err;
 	removals_count(s, &s->reload->removals);

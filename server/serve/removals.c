@@ -60,7 +60,7 @@ static int start_one(struct server_config *config, const struct memdir *dir, con
 		return 0;
 	}
 	if (!look && dir->content == MEMDIR_KEPT) {
-		err = exports_remove_files(dir, name);
+		err = exports_remove_files(dir, name, 0);
 		if (err)
 			snprintf(why, whylen,
 				"the memory of export '%s', which was removed, can't "

@@ -26,7 +26,7 @@ static const char *find_made(const struct export *export, uint32_t *index)
 {
 	for (*index = 0; *index < export->nregions; ++*index)
 		if (!export->used[*index])
-			return export->regions[*index].path;
+			return export->regions[*index]->path;
 	return NULL;
 }
 
@@ -61,7 +61,7 @@ void start_describe(
 	out->missing = find_made(e, &out->missing_region);
 	out->holed_region = e->holed;
 	if (e->holed < e->nregions)
-		out->holed = e->regions[e->holed].path;
+		out->holed = e->regions[e->holed]->path;
 }
 
 /* ---- snapshot_dir ---------------------------------------------------------------------------- */

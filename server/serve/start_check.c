@@ -145,7 +145,7 @@ static uint64_t bytes_there(const struct export *e)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < e->nregions; i++)
-		sum += e->used[i] ? e->regions[i].len : 0;
+		sum += e->used[i] ? e->regions[i]->len : 0;
 	for (uint32_t i = 0; i < e->nsurplus; i++)
 		sum += e->surplus[i].len;
 	return sum;

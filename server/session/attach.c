@@ -134,6 +134,7 @@ static void join(struct client_request *req, struct client_session *session)
 		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
+	c->keys_room = session->export->nregions;
 	/* A client that is there all the time has its time to give back pages: see page_recall.c.
 	 */
 	if (list_empty(&session->conns))

@@ -62,8 +62,9 @@ struct conn {
 	int64_t step_ms;
 	bool rung; /* a ring was sent, and no PING has come since */
 	struct client_request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
-	struct region_key *keys; /* of the export's regions, the first nkeys of them */
-	uint32_t nkeys;
+	/* [keys_room], of the export's regions, the first nkeys of them: it may have grown since */
+	struct region_key *keys;
+	uint32_t nkeys, keys_room;
 	struct kept_values kept;
 	char *status_text; /* the text that STATUS reads from */
 	uint32_t status_len;

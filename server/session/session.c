@@ -371,21 +371,35 @@ static int make_key(
 	return 0;
 }
 
+static int make_room_for_keys(struct conn *c, uint32_t n)
+{
+	struct region_key *keys;
+
+	if (n <= c->keys_room)
+		return 0;
+	keys = reallocarray(c->keys, n, sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	c->keys = keys;
+	c->keys_room = n;
+	return 0;
+}
+
 /* Makes keys for the regions before end. */
 static int client_session_publish(struct conn *c, uint32_t end)
 {
 	const struct client_session *session = c->session;
 	unsigned access = REGION_READ;
-	int err = 0;
+	int err = make_room_for_keys(c, end);
 
 	if (!(session->stored.flags & ATTACH_READ_ONLY))
 		access |= REGION_WRITE;
 	if (!c->nkeys)
 		lost_memory_look(c->server, session->export);
-	if (!c->nkeys && channel_peer_pid(c->channel))
+	if (!err && !c->nkeys && channel_peer_pid(c->channel))
 		err = peers_note(c->server, session->stored.id, channel_peer_pid(c->channel));
 	while (!err && c->nkeys < end) {
-		err = make_key(c, &session->export->regions[c->nkeys], access, &c->keys[c->nkeys]);
+		err = make_key(c, session->export->regions[c->nkeys], access, &c->keys[c->nkeys]);
 		if (!err)
 			c->nkeys++;
 	}

@@ -1,6 +1,7 @@
 /* protect.c - see protect.h. One bitmap over all regions, one list of runs that were put aside. */
 #include "server/space/protect.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,6 +46,14 @@ struct protect *protect_new(const struct space *space, void *const *bases)
 	pthread_mutex_init(&p->lock, NULL);
 	list_init(&p->aside);
 	return p;
+}
+
+void protect_set_bases(struct protect *p, void *const *bases)
+{
+	pthread_mutex_lock(&p->lock);
+	assert(!p->bits);
+	p->bases = bases;
+	pthread_mutex_unlock(&p->lock);
 }
 
 void protect_delete(struct protect *p)

@@ -33,6 +33,8 @@ enum { PROTECT_TAKE_PAGES = 64 };
 
 /* The pages are those of space's regions, mapped at bases. Both must outlive the new struct. */
 struct protect *protect_new(const struct space *space, void *const *bases);
+/* The space has grown, and its regions are listed elsewhere. Only while nothing is protected. */
+void protect_set_bases(struct protect *p, void *const *bases);
 /* To be called after protect_end(). */
 void protect_delete(struct protect *p);
 

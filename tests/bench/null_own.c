@@ -212,7 +212,7 @@ static bool begins_anew(struct request *req, int *error)
 	return false;
 }
 
-static bool holds_up_dropping(const struct request *req)
+static bool holds_up_dropping(struct request *req)
 {
 	return false;
 }

@@ -22,7 +22,8 @@ enum async_kind { ASYNC_AIO, ASYNC_URING, ASYNC_KINDS };
 struct async {
 	unsigned npieces;
 	aio_context_t aio;
-	int uring; /* -1: the kernel does not allow io_uring */
+	bool by_thread; /* AIO: a thread begins the pieces, and ends before they do */
+	int uring;      /* -1: the kernel does not allow io_uring */
 	struct io_uring_params params;
 	uint8_t *rings;
 	size_t rings_bytes;

@@ -1,5 +1,6 @@
-/* direct.c - asynchronous direct reads, writes and appends: see operation.h. KIND is aio or uring.
- * If the kernel does not allow uring, the operation ends with EOPNOTSUPP.
+/* direct.c - asynchronous direct reads, writes and appends: see operation.h. KIND is aio,
+ * thread (aio by a thread that ends before its requests do) or uring. If the kernel does not allow
+ * uring, the operation ends with EOPNOTSUPP.
  *
  *     direct read KIND FILE OFFSET LENGTH             reads by as many requests at once as can be,
  *                                                     and prints the number of bytes it got
@@ -73,6 +74,7 @@ static ssize_t run_at(
 		n = async_init(&async, npieces);
 	if (n)
 		return n;
+	async.by_thread = strcmp(args[0], "thread") == 0;
 	n = async_has(&async, kind_of(args[0]))
 		    ? async_run(&async, kind_of(args[0]), flags != O_RDONLY, fd, buf, len,
 			      (off_t)offset, piece_min)

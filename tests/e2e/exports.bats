@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# exports.bats - exports come, under load of others, without a restart.
+# exports.bats - exports come, grow and go, under load of others, without a restart.
 
 load helpers
 
@@ -166,8 +166,8 @@ write_on() {
 	exports_are "default a"
 	rm "$dir/exports.d/a.conf"
 	refused "export 'a' is served, and no configuration has it any more: put it back, or run 'rmemfsctl export remove a --yes'"
-	add_file a 64
-	refused "export 'a' has 32MiB and is configured with 64MiB"
+	add_file a 16
+	refused "export 'a' has 32MiB and is configured with 16MiB"
 	exports_are "default a"
 	[ "$(cat "$mnt/file")" = one ]
 }
@@ -580,6 +580,377 @@ prepare_second() {
 	leave_more
 }
 
+# ---- an export grows -----------------------------------------------------------------------------
+
+# resized EXPORT SIZE
+resized() {
+	keyed_conf >/dev/null
+	export_command resize "$@"
+}
+
+bytes_are() {
+	[ "$(status_of ".exports[] | select(.name == \"$1\") | .bytes")" -eq $(($2 << 20)) ]
+}
+
+small_regions() {
+	echo 'region_size = "16MiB";' >>"$server_conf"
+}
+
+# write_stubbornly MIB: writes $dir/new to $more/new, and tries a MiB without room again and again.
+write_stubbornly() {
+	for ((i = 0; i < $1; i++)); do
+		until dd if="$dir/new" of="$more/new" bs=1M skip=$i seek=$i count=1 conv=notrunc,fsync 2>"$dir/dd.log"; do
+			grep -q 'No space left' "$dir/dd.log" || return
+			touch "$dir/full"
+			[ ! -e "$dir/enough" ] || return
+		done
+	done
+}
+
+holds_new() {
+	cmp "$dir/new" "$more/new"
+}
+
+@test "an export grows under a writer that had no more space, and the writer goes on" {
+	small_regions
+	start_server
+	add second 32MiB
+	sed -i 's/^exports/# Of the team.\nexports/' "$dir/exports.d/second.conf"
+	mount_more second
+	random_file "$dir/new" 56
+	write_stubbornly 56 3>&- &
+	writer=$!
+	until_true 20 test -e "$dir/full"
+	mode=$(stat -c '%a %u %g' "$dir/exports.d/second.conf")
+	[ -z "$(resized second 64MiB)" ]
+	exit_status $writer 60
+	holds_new
+	grep -F "export 'second' has grown by 32MiB, to 64MiB" "$dir/server.log"
+	[ "$(df --output=size -B1M "$more" | tail -1)" -eq 64 ]
+	[ "$(grep -c 'connection.*lost' "$dir/more.log")" -eq 0 ]
+	# The file has the size, and all that it had before.
+	grep -q '^# Of the team.$' "$dir/exports.d/second.conf"
+	grep -q 'size = "64MiB"' "$dir/exports.d/second.conf"
+	[ "$(stat -c '%a %u %g' "$dir/exports.d/second.conf")" = "$mode" ]
+	[ "$(ls -A "$dir/exports.d")" = second.conf ]
+	# Nothing is left to do.
+	[ -z "$(resized second 64MiB)" ]
+	if nightly; then
+		crash_server
+		holds_new
+	fi
+	stop_server
+	check_memory
+	start_server
+	bytes_are second 64
+	holds_new
+	# Pages that are freed in new regions come back.
+	rm "$more/new"
+	cp "$dir/new" "$more/new"
+	holds_new
+	leave_more
+}
+
+@test "a reload makes an export as large as its file says, or nothing has changed" {
+	add_file big 128
+	start_server
+	small_regions
+	add_file a 32
+	reload
+	mount_more a
+	random_file "$dir/new" 24
+	cp "$dir/new" "$more/new"
+	sync -f "$more/new"
+	add_file a 16
+	refused "export 'a' has 32MiB and is configured with 16MiB: it can't be made smaller while it is served, since clients reach all of its memory: add a smaller export and copy, or set 32MiB again; "
+	add_file a 40
+	refused "export 'a' has 32MiB and is configured with 40MiB: it can have 32MiB or 48MiB, by whole regions of 16MiB"
+	add_file a $((1 << 15))
+	refused "export 'a' is configured with 32GiB and has regions of 16MiB: clients reach 1024 of them, so it can have 16GiB"
+	add_file a 32
+	add_file big $((128 << 10))
+	refused "the memory of 1 export: needed 127.9GiB, free "
+	add_file big 128
+	bytes_are big 128
+	bytes_are a 32
+	[ "$(find "$memory/regions" -name 'a.*' | wc -l)" -eq 2 ]
+	holds_new
+	add_file a 48
+	# A server that was killed while it took back a growth has left a file.
+	truncate -s 3M "$memory/regions/a.0002"
+	add_file b 16
+	kill -HUP "$server_pid"
+	has_b() { exports_are "default big a b"; }
+	until_true 20 has_b
+	bytes_are a 48
+	cp "$dir/new" "$more/more" || [ "$(stat -c %s "$more/more")" -gt $((14 << 20)) ]
+	holds_new
+	stop_server
+	check_memory
+	start_server
+	bytes_are a 48
+	holds_new
+	leave_more
+	# With its last region smaller than the others it can't.
+	add_file c 40
+	reload
+	add_file c 64
+	refused "export 'c' has 40MiB and is configured with 64MiB: it can have 32MiB or 40MiB, and not grow, since its last region is smaller than the others (16MiB)"
+}
+
+file_is_as_before() {
+	cmp "$dir/second.conf" "$dir/exports.d/second.conf"
+	[ "$(ls -A "$dir/exports.d")" = second.conf ]
+}
+
+# bats test_tags=once
+@test "rmemfsctl puts the file back if the server refuses the size, and changes no other file" {
+	small_regions
+	start_server
+	add second 32MiB
+	cp -p "$dir/exports.d/second.conf" "$dir/second.conf"
+	run resized second 512GiB
+	[ "$status" -eq 1 ]
+	[[ $output == "rmemfsctl: $socket: export 'second' is not resized: $exports_stay: export 'second' is configured with 512GiB and has regions of 16MiB: "* ]]
+	file_is_as_before
+	run resized second 16MiB
+	[[ $output == "rmemfsctl: $socket: export 'second' is not resized: $exports_stay: export 'second' has 32MiB and is configured with 16MiB: it can't be made smaller while it is served, "* ]]
+	run resized second much
+	[ "$status" -eq 1 ]
+	[ "$output" = "rmemfsctl: 'much': must be a size like 64GiB" ]
+	run resized third 64MiB
+	[ "$status" -eq 1 ]
+	[ "$output" = "rmemfsctl: $socket: the server has no export 'third': see 'rmemfsctl export list'" ]
+	run resized default 128MiB
+	[ "$status" -eq 1 ]
+	[[ $output == "rmemfsctl: export 'default' stands in $dir/"*".conf, and not in $dir/exports.d/default.conf: change its size there, and run 'rmemfsctl reload'" ]]
+	file_is_as_before
+	# Two at once: the second one waits.
+	exec {lock}<"$dir/exports.d"
+	flock "$lock"
+	resized second 48MiB >"$dir/resize.log" 2>&1 3>&- {lock}<&- &
+	resizer=$!
+	until_true 10 grep -q "waiting for another rmemfsctl, which has $dir/exports.d" "$dir/resize.log"
+	file_is_as_before
+	exec {lock}<&-
+	exit_status "$resizer" 20
+	bytes_are second 48
+	# Where another program writes the file, the link stays.
+	mv "$dir/exports.d/second.conf" "$dir/second.conf"
+	ln -s "$dir/second.conf" "$dir/exports.d/second.conf"
+	run resized second 64MiB
+	[ "$output" = "rmemfsctl: $dir/exports.d/second.conf is a link: change the size of export 'second' in the file that it names, and run 'rmemfsctl reload'" ]
+	sed -i 's/48MiB/64MiB/' "$dir/second.conf"
+	reload
+	bytes_are second 64
+	stop_server
+	run resized second 80MiB
+	[[ $output == "rmemfsctl: $socket: "* ]]
+	server_conf='' start_server
+	run rmemfsctl export resize default 128MiB --config "$dir/server.conf" --host "$socket"
+	[ "$output" = "rmemfsctl: $socket: export 'default' is of the server's command line, or the built-in one: change its size there, and restart the server" ]
+}
+
+# mount_at PLACE EXPORT [OPTION]...
+mount_at() {
+	mkdir -p "$1"
+	rmemfs -c /dev/null -o "$(mount_options)" "${@:3}" "$(mount_source "$2")" "$1" >>"$dir/more.log" 2>&1 3>&-
+}
+
+# bats test_tags=nightly
+@test "mounts that share an export reach what others write to its new memory" {
+	small_regions
+	start_server
+	add second 32MiB
+	mount_at "$more" second -o share
+	mount_at "$dir/other" second -o share
+	mount_at "$dir/reader" second -o ro,share
+	random_file "$dir/new" 56
+	echo first >"$dir/other/first"
+	[ "$(cat "$dir/reader/first")" = first ]
+	write_stubbornly 56 3>&- &
+	writer=$!
+	until_true 20 test -e "$dir/full"
+	# One does not run when it grows, and knows nothing of it.
+	daemon=$(pgrep -f -- "rmemfs .*$dir/other\$")
+	suspend "$daemon"
+	resized second 64MiB
+	exit_status $writer 60
+	cmp "$dir/new" "$dir/reader/new"
+	kill -CONT "$daemon"
+	cmp "$dir/new" "$dir/other/new"
+	random_file "$dir/changed" 56
+	cp "$dir/changed" "$dir/other/new"
+	cmp "$dir/changed" "$more/new"
+	cmp "$dir/changed" "$dir/reader/new"
+	umount "$dir/other" "$dir/reader"
+	leave_more
+	stop_server
+	check_memory
+	start_server
+}
+
+# bats test_tags=nightly
+@test "a client of the release before goes on when its export grows, and so does one that moves" {
+	small_regions
+	next=$(($(rmemfs --version | grep -oE 'protocol [0-9]+' | grep -oE '[0-9]+') + 1))
+	RMEMFS_WIRE=$next start_server
+	add second 32MiB
+	mount_more second
+	random_file "$dir/new" 56
+	write_stubbornly 56 3>&- &
+	writer=$!
+	until_true 20 test -e "$dir/full"
+	resized second 64MiB
+	exit_status $writer 60
+	# The new daemon has the keys from its start.
+	rmemfsctl upgrade "$more"
+	holds_new
+	resized second 80MiB
+	random_file "$dir/end" 20
+	cp "$dir/end" "$more/end"
+	cmp "$dir/end" "$more/end"
+	leave_more
+	stop_server
+	start_server
+}
+
+snapshot_is() {
+	[ "$(status_of '.exports[] | select(.name == "second") | .snapshot.state // "none"')" = "$1" ]
+}
+
+# bats test_tags=nightly
+@test "a grown export is in its snapshots, and comes back from them" {
+	small_regions
+	start_server
+	add second 32MiB
+	mount_more second
+	random_file "$dir/new" 24
+	cp "$dir/new" "$more/old"
+	sync -f "$more/old"
+	# None grows while it is written.
+	daemon=$(pgrep -f -- "rmemfs .*$more\$")
+	suspend "$daemon"
+	rmemfsctl snapshot second "$dir/image" "$socket" 3>&- &
+	taking=$!
+	until_true 20 snapshot_is freezing
+	run resized second 64MiB
+	echo "$output"
+	kill -CONT "$daemon"
+	[ "$status" -eq 1 ]
+	[[ $output == *": export 'second' can't grow while a snapshot of it is written: repeat this after its end" ]]
+	exit_status $taking 30
+	resized second 64MiB
+	cp "$dir/new" "$more/new"
+	sync -f "$more/new"
+	rm -r "$dir/image"
+	rmemfsctl snapshot second "$dir/image" "$socket"
+	# Bytes of the new regions change after it.
+	random_file "$dir/later" 24
+	cp "$dir/later" "$more/new"
+	leave_more
+	stop_server
+	rm -rf "${memory:?}"/*
+	start_server --restore "$dir/image"
+	bytes_are second 64
+	mount_more second
+	holds_new
+	cmp "$dir/new" "$more/old"
+	leave_more
+}
+
+prepare_growth() {
+	add second 32MiB
+	mount_more second
+	random_file "$dir/new" 24
+	cp "$dir/new" "$more/new"
+	leave_more
+}
+
+# bats test_tags=once,nightly
+@test "a server that is killed while an export grows has it larger after its next start" {
+	# The start allocates six regions.
+	local points=(region.allocated:8 exports.registered store.growing store.added reload.stored)
+	small_regions
+	start_server
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		prepare_growth
+		stop_server
+		RMEMFS_CRASH_AT='' spawn_armed "$point"
+		until_true 20 server_answers
+		echo 'metadata_reserve = "80MiB";' >>"$server_conf"
+		run resized second 64MiB
+		echo "$output"
+		[ "$status" -eq 1 ]
+		[[ $output == *": whether export 'second' has the new size is not known, and $dir/exports.d/second.conf has it: see 'rmemfsctl export list', and repeat this" ]]
+		expect_death "$point"
+		[ "$(ls -A "$dir/exports.d")" = second.conf ]
+		start_server
+		bytes_are second 64
+		mount_more second
+		holds_new
+		random_file "$dir/end" 32
+		cp "$dir/end" "$more/end"
+		cmp "$dir/end" "$more/end"
+		leave_more
+		removed second
+		stop_server
+		check_memory
+		rm -r "$memory"
+		sed -i /metadata_reserve/d "$server_conf"
+		start_server
+	done
+}
+
+# The file may also be put back, while the server is down.
+# bats test_tags=once,nightly
+@test "a growth that a killed server has not begun leaves nothing, if its file has the former size" {
+	small_regions
+	start_server
+	prepare_growth
+	stop_server
+	RMEMFS_CRASH_AT='' spawn_armed exports.registered
+	until_true 20 server_answers
+	run resized second 64MiB
+	expect_death exports.registered
+	[ "$(find "$memory/regions" -name 'second.*' | wc -l)" -eq 4 ]
+	sed -i 's/64MiB/32MiB/' "$dir/exports.d/second.conf"
+	start_server
+	bytes_are second 32
+	[ "$(find "$memory/regions" -name 'second.*' | wc -l)" -eq 2 ]
+	mount_more second
+	holds_new
+	leave_more
+}
+
+# bats test_tags=once,nightly
+@test "rmemfsctl that is killed while an export grows leaves its file with the new size" {
+	local points=(resize.written resize.told)
+	small_regions
+	start_server
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		prepare_growth
+		RMEMFS_CRASH_AT=$point run resized second 64MiB
+		[ "$status" -eq 137 ]
+		grep -q 64MiB "$dir/exports.d/second.conf"
+		[ "$point" = resize.told ] || bytes_are second 32
+		reload
+		bytes_are second 64
+		mount_more second
+		holds_new
+		leave_more
+		# The next command takes away what is left.
+		resized second 80MiB
+		bytes_are second 80
+		[ "$(ls -A "$dir/exports.d")" = second.conf ]
+		removed second
+	done
+}
+
+# ---- how long it takes, and wrong usage ----------------------------------------------------------
+
 # slow_add POINT: a server that stands still at POINT, and the command, $adder, that waits for it.
 slow_add() {
 	grep -q region_size "$server_conf" || echo 'region_size = "2MiB";' >>"$server_conf"
@@ -649,7 +1020,7 @@ stop_at() {
 	run rmemfsctl export
 	[[ $output == "rmemfsctl: ACTION is missing (usage: rmemfsctl export ACTION "* ]]
 	run rmemfsctl export grow
-	[[ $output == "rmemfsctl: ACTION 'grow': must be list, add or remove "* ]]
+	[[ $output == "rmemfsctl: ACTION 'grow': must be list, add, remove or resize "* ]]
 	run rmemfsctl export list a
 	[[ $output == "rmemfsctl: 'a': one operand too many "* ]]
 	run rmemfsctl export add a
@@ -662,6 +1033,10 @@ stop_at() {
 	[[ $output == "rmemfsctl: EXPORT is missing "* ]]
 	run rmemfsctl export remove a 1MiB --yes
 	[[ $output == "rmemfsctl: '1MiB': one operand too many "* ]]
+	run rmemfsctl export resize a
+	[[ $output == "rmemfsctl: SIZE is missing "* ]]
+	run rmemfsctl export resize a 1MiB --yes
+	[[ $output == "rmemfsctl: option '--yes': has no meaning for resize "* ]]
 	run rmemfsctl reload --yes
 	[[ $output == "rmemfsctl: option '--yes': has no meaning for reload "* ]]
 	run rmemfsctl reload --config /a

@@ -212,8 +212,11 @@ after_in_guide() {
 	"systemctl start app") program_follows ;;
 	"sed -i 1d "*) [ "$(managed grep -c . /etc/rmemfs/keys/web.key)" -eq 1 ] ;;
 	"systemctl reload rmemfs-server" | "systemctl restart rmemfs-server") is_used ;;
-	"rmemfsctl export list") grep -E '^scratch +32MiB .* /etc/rmemfs/exports.d/scratch.conf$' "$dir/said" ;;
-	"sed -i "*) scratch=64MiB ;;
+	"rmemfsctl export list")
+		grep -E "^scratch +${grown:-32MiB} .* /etc/rmemfs/exports.d/scratch.conf$" "$dir/said"
+		;;
+	"rmemfsctl export resize "*) grown=64MiB ;;
+	"sed -i "*) scratch=32MiB ;;
 	"rmemfsctl status") [ -z "${scratch:-}" ] || grep -E "^scratch +$scratch" "$dir/said" ;;
 	"rmemfsctl export remove "*)
 		scratch=''

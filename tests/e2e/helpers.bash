@@ -381,14 +381,17 @@ same_tree() {
 	diff -r --no-dereference -x fifo "$1" "$2"
 }
 
-# Prints this repository, or a new one made of these sources if they have none.
+# Prints this repository, or a new one made of these sources if they have none. A guest gets a part of them: in it this
+# repository would take minutes, and more with each commit.
 source_repository() {
-	if git -C "$repository" rev-parse --git-dir >/dev/null 2>&1; then
+	local parts=(common README.md)
+	small || parts+=(tests)
+	if ! small && git -C "$repository" rev-parse --git-dir >/dev/null 2>&1; then
 		echo "$repository"
 		return
 	fi
 	git init -q "$dir/repository"
-	cp -r "$repository"/{common,tests,README.md} "$dir/repository/"
+	cp -r "${parts[@]/#/$repository/}" "$dir/repository/"
 	git -C "$dir/repository" add .
 	git -C "$dir/repository" -c user.name=test -c user.email=test@localhost commit -q -m sources
 	echo "$dir/repository"

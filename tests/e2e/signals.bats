@@ -85,6 +85,77 @@ waiting() {
 	cmp -n $((4 << 20)) "$dir/a" "$mnt/a"
 }
 
+# kinds: of asynchronous direct I/O whose requests can outlive the thread that made them.
+outliving_kinds() {
+	echo thread
+	[ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" != 0 ] || echo uring
+}
+
+# begin_outliving: programs read and write through threads that end; one thread of each goes on.
+begin_outliving() {
+	local kind
+	pids=()
+	for kind in $(outliving_kinds); do
+		direct read "$kind" "$mnt/a" 0 $((4 << 20)) 3>&- >"$dir/$kind.read" 2>&1 &
+		pids+=($!)
+		direct write "$kind" "$mnt/$kind" 0 $((4 << 20)) 3>&- >"$dir/$kind.written" 2>&1 &
+		pids+=($!)
+	done
+	until_true 10 waiting "${pids[@]}"
+	# The kernel ends all of io_uring's threads but one when they have been idle for 5 s.
+	until_true 30 have_threads 2 "${pids[@]}"
+}
+
+# have_threads N PID...: each process has so many threads at most.
+have_threads() {
+	local limit=$1 pid tasks
+	shift
+	for pid in "$@"; do
+		tasks=(/proc/"$pid"/task/*)
+		[ "${#tasks[@]}" -le "$limit" ] || return 1
+	done
+}
+
+# Nobody has killed the program, so it must not see EINTR.
+@test "asynchronous direct I/O outlives the thread that began it, while the server is away" {
+	local pids kind n
+	mount_rmem
+	random_file "$dir/a" 8
+	cp "$dir/a" "$mnt/a"
+	for kind in $(outliving_kinds); do
+		touch "$mnt/$kind"
+	done
+	kill_server
+	begin_outliving
+	# The daemon has looked for callers that end in the meantime.
+	for n in {1..20}; do
+		waiting "${pids[@]}"
+		sleep 0.1
+	done
+	start_server
+	for n in "${pids[@]}"; do
+		exit_status "$n" 30
+	done
+	for kind in $(outliving_kinds); do
+		[ "$(cat "$dir/$kind.read")" -eq $((4 << 20)) ]
+		direct written "$mnt/$kind" $((4 << 20))
+	done
+}
+
+@test "SIGKILL ends who waits for asynchronous direct I/O of threads that have ended" {
+	local pids
+	mount_rmem
+	random_file "$dir/a" 8
+	cp "$dir/a" "$mnt/a"
+	touch "$mnt/thread" "$mnt/uring"
+	kill_server
+	begin_outliving
+	kill -KILL "${pids[@]}"
+	until_true 10 ended "${pids[@]}"
+	start_server
+	cmp "$dir/a" "$mnt/a"
+}
+
 @test "SIGKILL ends who waits for extended attributes, and the value is the old or the new one" {
 	local pids=() n
 	mount_rmem -o io_threads=2,buffers=4

@@ -240,6 +240,20 @@ lives_since() {
 	none_failed
 }
 
+@test "a mount whose daemon is killed goes on with its open files" {
+	managed sh -c 'sed -i s/share,// /etc/rmemfs/mounts/tcp.env'
+	start rmemfs-server rmemfs@tcp
+	! managed journalctl -q --grep 'this kernel does not send requests again' || skip "needs FUSE_HAS_RESEND"
+	# The write waits for the next daemon.
+	managed sh -euc 'exec 5>/run/mounted/open; rm /run/mounted/open
+		systemctl kill -s KILL --kill-whom=main rmemfs@tcp
+		echo data >&5; [ "$(cat /proc/self/fd/5)" = data ]'
+	[ "$(managed systemctl show -P NRestarts rmemfs@tcp)" = 1 ]
+	managed systemctl stop rmemfs@tcp
+	run ! managed mountpoint -q /run/mounted
+	none_failed
+}
+
 # mounted_anew: the mount is of a later start of its unit, and its file of before is gone.
 mounted_anew() {
 	managed sh -c 'systemctl is-active -q rmemfs@tcp && mountpoint -q /run/mounted && [ ! -e /run/mounted/a ]'

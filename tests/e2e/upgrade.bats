@@ -4,6 +4,7 @@
 bats_require_minimum_version 1.5.0
 
 load helpers
+load carry
 
 setup() {
 	setup_rmem
@@ -18,10 +19,6 @@ teardown() {
 	fi
 	[ -z "$pid" ] || ended "$pid" || kill -KILL "$pid"
 	teardown_rmem && [ $failed -eq 0 ]
-}
-
-ended() {
-	! alive "$1" || [[ $(cat "/proc/$1/stat") == *") Z "* ]]
 }
 
 pid_of_mount() {
@@ -58,42 +55,31 @@ stays() {
 	[ "$(pid_of_mount)" = "$old" ]
 }
 
-# ---- what programs have in use --------------------------------------------------------------------
-
-# begin_carrying: a program has all kinds of things of the mount in use; see carry.c.
-begin_carrying() {
-	mkdir -p "$mnt/carried"
-	coproc carry "$mnt/carried" 2>"$dir/carry.log" 3>&-
-	carrier=$COPROC_PID
-	eval "exec {from_carrier}<&${COPROC[0]} {to_carrier}>&${COPROC[1]}"
-	eval "exec ${COPROC[0]}<&- ${COPROC[1]}>&-"
-	round=0
-	carried ready
+child_stands() {
+	local child
+	child=$(pgrep -P "$upgrader") && all_stand "$child"
 }
 
-carried() {
-	local line
-	read -r -t 30 line <&"$from_carrier" && [ "$line" = "$1" ] || die "$(cat "$dir/carry.log")"
+# stand_at POINT: a new daemon stands still at POINT.
+stand_at() {
+	RMEMFS_CRASH_AT=$1 RMEMFS_CRASH_BY=STOP rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&- &
+	upgrader=$!
+	until_true 10 child_stands
 }
 
-try_carried() {
-	round=$((round + 1))
-	echo >&"$to_carrier"
-	carried "round $round"
-}
-
-end_carrying() {
-	exec {to_carrier}>&-
-	carried 'done'
-	exec {from_carrier}<&-
-	wait "$carrier"
+# goes_on: that one goes on, and has the mount.
+goes_on() {
+	kill -CONT "$(pgrep -P "$upgrader")"
+	wait "$upgrader"
+	old_has_ended "$daemon_pid"
+	moved_pid=$(pid_of_mount)
 }
 
 # ---- it moves -------------------------------------------------------------------------------------
 
 @test "open files, locks, mappings, a directory in part and a working directory outlive the daemon" {
 	mount_rmem
-	begin_carrying
+	begin_carrying "$mnt/carried"
 	move
 	try_carried
 	move
@@ -133,6 +119,107 @@ end_carrying() {
 	old=$(pid_of_mount)
 	umount "$mnt"
 	until_true 10 ended "$old"
+}
+
+# Those that the daemon had when it mounted are older.
+@test "the root directory has the attributes that it had before" {
+	local before
+	mount_rmem
+	chmod 1750 "$mnt"
+	chown 7:8 "$mnt"
+	mkdir "$mnt/a" "$mnt/b"
+	touch -d '2001-02-03 04:05:06.789' "$mnt"
+	setfattr -n user.a -v b "$mnt"
+	before=$(stat --cached=never -c '%a %u %g %h %s %Y.%y %Z.%z' "$mnt")
+	move
+	[ "$(stat --cached=never -c '%a %u %g %h %s %Y.%y %Z.%z' "$mnt")" = "$before" ]
+	rmdir "$mnt/b"
+	[ "$(stat --cached=never -c '%a %u %g %h' "$mnt")" = '1750 7 8 3' ]
+}
+
+# bats test_tags=once
+@test "the service manager is told of the new process" {
+	export NOTIFY_SOCKET=$dir/notify
+	# shellcheck disable=SC2016 # perl's variables
+	perl -MSocket -e '
+		my ($s, $m);
+		socket($s, AF_UNIX, SOCK_DGRAM, 0) && bind($s, sockaddr_un($ARGV[0])) or die $!;
+		$| = 1;
+		print "$m\n" while defined recv($s, $m, 4096, 0);' "$NOTIFY_SOCKET" >>"$dir/told" 3>&- &
+	until_true 5 test -S "$NOTIFY_SOCKET"
+	mount_rmem
+	unset NOTIFY_SOCKET
+	until_true 10 grep -q 'READY=1' "$dir/told"
+	RMEMFS_CRASH_AT=take.ready stays rmemfsctl upgrade "$mnt"
+	run ! grep MAINPID "$dir/told"
+	move
+	until_true 10 grep -q "^MAINPID=$moved_pid$" "$dir/told"
+	[ "$(grep -c MAINPID "$dir/told")" -eq 1 ]
+}
+
+change() {
+	rmemfs -c /dev/null -o "remount,$1" "$(mount_source)" "$mnt" 3>&-
+}
+
+is_read_only() {
+	grep -q " $mnt fuse[^ ]* ro," /proc/self/mounts &&
+		[ "$(status_of '.sessions[0].read_only')" = true ]
+}
+
+# Its message waits in the kernel, and the new daemon reads it.
+@test "a remount that comes while the mount stands is done by the new daemon" {
+	local remounter
+	mount_rmem
+	echo data >"$mnt/a"
+	stand_at take.connected
+	change ro &
+	remounter=$!
+	goes_on
+	exit_status "$remounter" 20
+	is_read_only
+	run ! touch "$mnt/b"
+	change rw
+	touch "$mnt/b"
+}
+
+@test "a remount between the offer and the pause keeps the mount where it is" {
+	mount_rmem
+	stand_at take.ready
+	change ro
+	kill -CONT "$(pgrep -P "$upgrader")"
+	if wait "$upgrader"; then false; fi
+	grep -q 'the mount has been remounted meanwhile' "$dir/moved.log"
+	is_read_only
+	move
+	is_read_only
+	run ! touch "$mnt/b"
+	change rw
+	touch "$mnt/b"
+}
+
+# bats test_tags=once
+@test "a mount that is unmounted while it stands ends, whoever goes on" {
+	local unmounter point
+	for point in take.told take.connected; do
+		echo "$point"
+		mount_rmem
+		echo data >"$mnt/a"
+		stand_at $point
+		umount "$mnt" 3>&- &
+		unmounter=$!
+		if [ $point = take.connected ]; then
+			child=$(pgrep -P "$upgrader")
+			kill -CONT "$child"
+			wait "$upgrader" || true
+			until_true 20 ended "$child"
+		else
+			if wait "$upgrader"; then false; fi
+		fi
+		exit_status "$unmounter" 20
+		exit_status "$daemon_pid" 20
+		daemon_pid=''
+		until_true 10 has_no_session
+	done
 }
 
 is_unmounted() {
@@ -219,7 +306,7 @@ has_no_session() {
 @test "if the new daemon dies at any point, the old one goes on" {
 	local point
 	mount_rmem
-	begin_carrying
+	begin_carrying "$mnt/carried"
 	for point in take.ready take.told take.adopted take.connected take.serving; do
 		echo "$point"
 		RMEMFS_CRASH_AT=$point stays rmemfsctl upgrade "$mnt"
@@ -232,7 +319,7 @@ has_no_session() {
 @test "if the new daemon stands still, the old one ends it and goes on" {
 	local point
 	mount_rmem
-	begin_carrying
+	begin_carrying "$mnt/carried"
 	for point in take.told take.connected take.serving; do
 		echo "$point"
 		RMEMFS_CRASH_AT=$point RMEMFS_CRASH_BY=STOP stays rmemfsctl upgrade "$mnt"
@@ -259,7 +346,7 @@ has_no_session() {
 	for point in give.went give.gone; do
 		echo "$point"
 		RMEMFS_CRASH_AT=$point mount_rmem
-		begin_carrying
+		begin_carrying "$mnt/carried"
 		rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
 		exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
 		daemon_pid=''
@@ -296,10 +383,7 @@ has_no_session() {
 
 # bats test_tags=once
 @test "an upgrade is refused where it can't work, with the reason" {
-	mount_rmem -o share
-	run rmemfsctl upgrade "$mnt" 3>&-
-	[ "$status" -ne 0 ]
-	[[ $output == *"'share'"* ]]
+	mount_rmem
 	run rmemfsctl upgrade "$dir" 3>&-
 	[ "$status" -ne 0 ]
 	echo "still here" >"$mnt/a"

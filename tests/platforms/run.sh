@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh RELEASE - builds all presets, mounts, and runs the unit tests, in a clean root of this Debian
-# release (bookworm, trixie). It tries the packages on a clean machine of it (packages.sh), and the images of containers
-# (containers.sh). TAP on standard output. The machine's own packages and build folders are not used.
+# release (bookworm, trixie). It tries the packages on a clean machine of it (packages.sh), the images of containers
+# (containers.sh), and a build for arm64 (arm64.sh). TAP on standard output. The machine's own packages and build
+# folders are not used.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,4 +43,5 @@ check "$release: root's mount begins and ends" inside tests/platforms/mount.sh /
 inside env RMEMFS_BUILD=/build tests/run.sh unit || failed=1
 "$here/packages.sh" "$release" "$work/build/packages" || failed=1
 "$here/containers.sh" "$release" || failed=1
+"$here/arm64.sh" "$release" || failed=1
 check_end

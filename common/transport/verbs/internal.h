@@ -58,7 +58,8 @@ struct verbs_transport {
 	struct ibv_context *context;
 	struct ibv_device_attr device;
 	struct ibv_pd *pd;
-	bool windows; /* keys are type 2 windows; else registrations in a channel's own domain */
+	bool windows;   /* keys are type 2 windows; else registrations in a channel's own domain */
+	uint64_t nkeys; /* windows, or registrations, of all channels */
 	bool shares_receives;
 	uint32_t max_sge_read, max_sge_write, max_work_bytes;
 	uint8_t read_depth_out, read_depth_in; /* READs in flight from us, to us */
@@ -214,6 +215,7 @@ int verbs_publish(struct channel *base, struct region *r, unsigned access, struc
 /* The two functions free the keys on either side of destroying the queue pair. Windows go before
  * it, since Soft-RoCE keeps a queue pair while a window is bound to it; registrations of the
  * channel's own go after it. */
+uint64_t verbs_keys_left(const struct transport *base);
 int verbs_windows_free(struct verbs_channel *ch);
 void verbs_grants_free(struct verbs_channel *ch);
 /* Calls ibv_reg_mr; NULL and *err on failure. It logs the reason; with `what` NULL the caller

@@ -171,13 +171,24 @@ int verbs_publish(struct channel *base, struct region *r, unsigned access, struc
 	if (err)
 		return err;
 	ch->ngrants++;
+	verbs_transport(base->transport)->nkeys++;
 	*key = (struct region_key){
 		.addr = (uintptr_t)r->addr, .len = r->len, .rkey = rkey, .access = access};
 	return 0;
 }
 
+uint64_t verbs_keys_left(const struct transport *base)
+{
+	const struct verbs_transport *t = container_of(base, struct verbs_transport, base);
+	int max = t->windows ? t->device.max_mw : t->device.max_mr;
+
+	return max > 0 && (uint64_t)max > t->nkeys ? (uint64_t)max - t->nkeys : 0;
+}
+
 int verbs_windows_free(struct verbs_channel *ch)
 {
+	struct verbs_transport *t = verbs_transport(ch->base.transport);
+
 	for (uint32_t i = 0; i < ch->ngrants; i++) {
 		struct verbs_grant *grant = &ch->grants[i];
 		int err = grant->mw ? ibv_dealloc_mw(grant->mw) : 0;
@@ -187,6 +198,7 @@ int verbs_windows_free(struct verbs_channel *ch)
 				errno_text(err));
 			return -err;
 		}
+		t->nkeys -= grant->mw != NULL;
 		grant->mw = NULL;
 	}
 	return 0;
@@ -194,8 +206,12 @@ int verbs_windows_free(struct verbs_channel *ch)
 
 void verbs_grants_free(struct verbs_channel *ch)
 {
+	struct verbs_transport *t = verbs_transport(ch->base.transport);
+
 	for (uint32_t i = 0; i < ch->ngrants; i++)
-		if (ch->grants[i].mr)
+		if (ch->grants[i].mr) {
 			ibv_dereg_mr(ch->grants[i].mr);
+			t->nkeys--;
+		}
 	ch->ngrants = 0;
 }

@@ -9,6 +9,9 @@
 
 #include "common/base/util.h"
 
+/* A client with transport=auto opens the device each minute. */
+static struct log_change refusal = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 /* Waits for one event of the transport's id. */
 static int cm_await(struct rdma_event_channel *cm, enum rdma_cm_event_type want, int timeout_ms)
 {
@@ -79,8 +82,9 @@ static int apply_depths(struct verbs_transport *t)
 	uint32_t fixed = config->nsend + verbs_send_slack(config) + VERBS_NBIND + 1;
 
 	if (config->nrecv + 1 > max_wr || fixed >= max_wr) {
-		log_error("verbs: %s allows %u work requests a queue, %u receives and %u sends are "
-			  "configured; lower them",
+		log_if_changed(&refusal, LOG_LEVEL_ERROR,
+			"verbs: %s allows %u work requests a queue, %u receives and %u sends are "
+			"configured; lower them",
 			t->base.device, max_wr, config->nrecv, config->nsend);
 		return -EOPNOTSUPP;
 	}
@@ -114,14 +118,15 @@ static int check_device(const struct verbs_transport *t)
 {
 	/* On iWARP a WRITE's completion says only that the local TCP has its bytes. */
 	if (t->context->device->transport_type == IBV_TRANSPORT_IWARP) {
-		log_error(
+		log_if_changed(&refusal, LOG_LEVEL_ERROR,
 			"verbs: %s is an iWARP device, which cannot tell when a WRITE has arrived; "
 			"use tcp on this network",
 			t->base.device);
 		return -EOPNOTSUPP;
 	}
 	if (t->context->device->node_type != IBV_NODE_CA) {
-		log_error("verbs: %s is no RDMA channel adapter; use tcp on this network",
+		log_if_changed(&refusal, LOG_LEVEL_ERROR,
+			"verbs: %s is no RDMA channel adapter; use tcp on this network",
 			t->base.device);
 		return -EOPNOTSUPP;
 	}
@@ -166,7 +171,8 @@ static int verbs_open(const struct transport_address *address,
 	t->cm = rdma_create_event_channel();
 	if (!t->cm) {
 		err = errno == ENOENT ? -ENODEV : -errno;
-		log_error("verbs: no connection manager: %s (modprobe rdma_ucm)", errno_text(err));
+		log_if_changed(&refusal, LOG_LEVEL_ERROR,
+			"verbs: no connection manager: %s (modprobe rdma_ucm)", errno_text(err));
 		goto err_free;
 	}
 	if (rdma_create_id(t->cm, &t->id, NULL, RDMA_PS_TCP)) {
@@ -179,6 +185,7 @@ static int verbs_open(const struct transport_address *address,
 	err = open_device(t);
 	if (err)
 		goto err_id;
+	log_change_forget(&refusal);
 	*out = &t->base;
 	return 0;
 
@@ -231,5 +238,6 @@ const struct transport_ops verbs_transport_ops = {
 	.worn = verbs_worn,
 	.recv_done = verbs_recv_done,
 	.publish = verbs_publish,
+	.keys_left = verbs_keys_left,
 	.post = verbs_post,
 };

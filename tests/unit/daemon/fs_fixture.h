@@ -125,7 +125,7 @@ static inline struct request *fs_fixture_make(
 struct fs_fixture_parked {
 	struct list link;
 	size_t len;
-	bool interrupted;
+	bool interrupted, stays;
 	int64_t since_ms;
 	_Alignas(16) struct fuse_in_header head;
 	struct fuse_write_in write;

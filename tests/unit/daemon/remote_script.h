@@ -56,18 +56,19 @@ struct script {
 
 	/* Orders. */
 	atomic_bool stop;
-	atomic_uint drop_every;    /* end the channel instead of every nth reply */
-	atomic_uint cut_once;      /* end all channels now */
-	atomic_bool hold;          /* answer only COMMITs */
-	atomic_bool silent;        /* answer no PING before this ends */
-	atomic_bool garbage_once;  /* answer the next PING with garbage */
-	atomic_bool again_once;    /* repeat the answer to the last answered PING */
-	atomic_uint recall_bytes;  /* of zeros, behind the answers to PINGs */
-	atomic_uint ring_once;     /* enum script_ring */
-	atomic_int refuse;         /* status of the next ATTACHs */
-	atomic_uint nended;        /* sessions before this one */
-	atomic_uint timeout_ms;    /* told to those that attach */
-	atomic_uint nregions;      /* the same; SCRIPT_REGIONS of them can be asked for */
+	atomic_uint drop_every;   /* end the channel instead of every nth reply */
+	atomic_uint cut_once;     /* end all channels now */
+	atomic_bool hold;         /* answer only COMMITs */
+	atomic_bool silent;       /* answer no PING before this ends */
+	atomic_bool garbage_once; /* answer the next PING with garbage */
+	atomic_bool again_once;   /* repeat the answer to the last answered PING */
+	atomic_uint recall_bytes; /* of zeros, behind the answers to PINGs */
+	atomic_uint ring_once;    /* enum script_ring */
+	atomic_int refuse;        /* status of the next ATTACHs */
+	atomic_uint nended;       /* sessions before this one */
+	atomic_uint timeout_ms;   /* told to those that attach */
+	atomic_uint nregions;     /* the same; SCRIPT_REGIONS of them can be asked for */
+	atomic_uint nhidden;      /* of these, so many are not there yet when REGIONS is answered */
 	atomic_uint refuse_writes; /* so many connections refuse them to region 0, unannounced */
 	/* ATTACH's answer tells these: enum squash_kind, the anonymous user and group. */
 	atomic_uint squash_kind, squash_id;
@@ -141,10 +142,21 @@ static inline void script_attach(
 		script_attach_answer(sc, req->attach.channel);
 }
 
+/* There are no more than the client knows. */
+static inline void script_no_region(struct channel *ch, uint32_t nregions)
+{
+	struct rpc_reply rep = {.op = RPC_REGIONS,
+		.slot = RPC_NO_SLOT,
+		.regions = {.version = 1, .nregions = nregions}};
+
+	script_reply(ch, &rep);
+}
+
 /* One region per reply, so that the client has to ask again. */
 static inline void script_regions(
 	struct script *sc, struct channel *ch, const struct rpc_request *req)
 {
+	uint32_t nregions = SCRIPT_REGIONS - atomic_load(&sc->nhidden);
 	struct rpc_reply rep = {.op = RPC_REGIONS, .slot = RPC_NO_SLOT};
 	uint8_t tail[RPC_REGION_BYTES];
 	struct rpc_region entry = {.index = req->regions.first};
@@ -152,6 +164,10 @@ static inline void script_regions(
 	struct region_key key;
 	struct wire_out out;
 
+	if (entry.index >= nregions) {
+		script_no_region(ch, nregions);
+		return;
+	}
 	if (entry.index == 0 && atomic_load(&sc->refuse_writes)) {
 		atomic_fetch_sub(&sc->refuse_writes, 1);
 		access = REGION_READ;
@@ -166,7 +182,7 @@ static inline void script_regions(
 	rpc_put_region(&out, &entry);
 	rep.regions = (struct rpc_regions_reply){
 		.version = 1,
-		.nregions = SCRIPT_REGIONS,
+		.nregions = nregions,
 		.tail = {.data = tail, .len = (uint32_t)wire_out_len(&out)},
 	};
 	script_reply(ch, &rep);

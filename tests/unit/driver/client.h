@@ -30,6 +30,7 @@ struct test_server {
 	char listen_too[128];
 	char export[64]; /* "default:64MiB" */
 	char export_too[64];
+	unsigned mib;                      /* of the export, where it is configured */
 	unsigned lease_time, peer_timeout; /* seconds */
 	bool configured;                   /* the file names the export and its client */
 	struct auth_key key;

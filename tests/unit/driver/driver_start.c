@@ -12,9 +12,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/base/types.h"
+#include "common/base/util.h"
 #include "tests/unit/own_mounts.h"
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
+#include "tests/unit/emulated.h"
 
 static struct test_server server;
 static struct rpc_client client;
@@ -83,6 +86,7 @@ static unsigned long long huge_kib(void)
 /* If the kernel gives no huge pages, the server runs with small ones. */
 static void start__kernel_without_huge_pages_is_no_obstacle(void **state)
 {
+	skip_if_emulated();
 	assert_false(server_logged(&server, "not all regions are on huge pages"));
 	assert_int_equal(huge_kib(), 64 << 10);
 	server_stop(&server);
@@ -113,6 +117,94 @@ static void start__part_of_a_region_more_or_less_is_refused_and_harms_nothing(vo
 	client_fini(&client);
 }
 
+/* ---- a reload ----------------------------------------------------------------------------------
+ */
+
+static void resize(unsigned mib)
+{
+	server.mib = mib;
+	server_configure(&server, "");
+	server_reload(&server);
+}
+
+static uint64_t total_pages(void)
+{
+	struct rpc_request req = {.op = RPC_STATFS};
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	return rep.statfs.pages;
+}
+
+/* The first page of a grant of all that is free. ngrant 0: nothing is. */
+static struct rpc_grant_reply take_all(void)
+{
+	struct rpc_request req = {.op = RPC_GRANT, .grant = {UINT32_MAX, false}};
+	struct rpc_reply rep;
+	int status = client_call(&client, 0, &req, &rep);
+
+	if (status == -ENOSPC)
+		return (struct rpc_grant_reply){0};
+	assert_int_equal(status, 0);
+	return rep.grant;
+}
+
+static void same_page(uint32_t region, uint64_t offset)
+{
+	uint8_t bytes[PAGE_BYTES];
+
+	memset(client.memory, 0xa7, PAGE_BYTES);
+	memcpy(bytes, client.memory, PAGE_BYTES);
+	assert_int_equal(client_transfer(&client, IO_WRITE, region, offset, PAGE_BYTES), 0);
+	memset(client.memory, 0, PAGE_BYTES);
+	assert_int_equal(client_transfer(&client, IO_READ, region, offset, PAGE_BYTES), 0);
+	assert_memory_equal(client.memory, bytes, PAGE_BYTES);
+}
+
+/* The channel stays, and gets the keys that it lacks when it asks. */
+static void reload__with_a_larger_size_lets_the_export_grow(void **state)
+{
+	struct rpc_grant_reply grant;
+	const struct extent *e = &grant.grant[0];
+
+	server_stop(&server);
+	server_configure(&server, "");
+	server_start(&server);
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_regions(&client);
+	assert_int_equal(client_transfer(&client, IO_READ, 1, 0, PAGE_BYTES), 0);
+	while (take_all().ngrant)
+		;
+	resize(128);
+	server_logs(&server, "export 'default' has grown by 64MiB, to 128MiB");
+	assert_int_equal(total_pages() * PAGE_BYTES, 128 << 20);
+	grant = take_all();
+	assert_true(grant.ngrant && e->region >= 2);
+	assert_int_equal(client_transfer(&client, IO_READ, e->region, 0, PAGE_BYTES), -EINVAL);
+	client.attached.nregions = 4;
+	client_regions(&client);
+	same_page(e->region, (uint64_t)e->page * PAGE_BYTES);
+	same_page(3, (32 << 20) - PAGE_BYTES);
+	/* Others are refused, and nothing is lost by it. */
+	resize(96);
+	server_logs(&server, "it can't be made smaller while it is served");
+	resize(150);
+	server_logs(&server, "it can have 128MiB or 160MiB, by whole regions of 32MiB");
+	assert_int_equal(total_pages() * PAGE_BYTES, 128 << 20);
+	server_kill(&server);
+	client_drop(&client);
+	server.mib = 128;
+	server_configure(&server, "");
+	server_start(&server);
+	client_resume(&client);
+	assert_int_equal(client.attached.nregions, 4);
+	client_regions(&client);
+	assert_int_equal(total_pages() * PAGE_BYTES, 128 << 20);
+	same_page(e->region, (uint64_t)e->page * PAGE_BYTES);
+	client_fini(&client);
+}
+
 static int set_up(void **state)
 {
 	server_init(&server, driver_kind);
@@ -134,6 +226,7 @@ int driver_run_start(void)
 		START_TEST(start__too_few_huge_pages_are_named),
 		START_TEST(start__kernel_without_huge_pages_is_no_obstacle),
 		START_TEST(start__part_of_a_region_more_or_less_is_refused_and_harms_nothing),
+		START_TEST(reload__with_a_larger_size_lets_the_export_grow),
 	};
 
 	return cmocka_run_group_tests_name("start", tests, NULL, NULL);

@@ -86,9 +86,9 @@ static void write_config(const struct test_server *s, const char *settings)
 		s->lease_time, s->peer_timeout);
 	if (settings)
 		fprintf(f,
-			"exports = ( { name = \"default\"; size = \"64MiB\"; clients = (\n"
+			"exports = ( { name = \"default\"; size = \"%uMiB\"; clients = (\n"
 			"  { name = \"test\"; keys = \"%s\"; %s } ) } );\n",
-			s->key_file, settings);
+			s->mib, s->key_file, settings);
 	assert_int_equal(fclose(f), 0);
 }
 
@@ -113,6 +113,7 @@ void server_prepare(
 {
 	*s = (struct test_server){.kind = kind,
 		.export = "default:64MiB",
+		.mib = 64,
 		.lease_time = lease_time,
 		.peer_timeout = peer_timeout,
 		.port_fd = -1,

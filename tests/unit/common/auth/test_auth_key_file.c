@@ -15,6 +15,7 @@
 
 #include "common/auth/auth_key_file.h"
 #include "common/base/util.h"
+#include "tests/unit/emulated.h"
 
 #define ONE "RMEMFS-KEY-1:web1-k7q2:0sE89nwH9zEzWXYlRQCvpab6VpIkoqifrxLzD6dCImtODlil:"
 #define TWO "RMEMFS-KEY-1:a:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh/ZDHS5:"
@@ -358,6 +359,7 @@ static void secrets__are_in_no_core_dump(void **state)
 	struct auth_key_file file;
 	size_t before;
 
+	skip_if_emulated();
 	write_text(ONE "\n");
 	has("web1-k7q2", NULL); /* makes the heap */
 	before = CRYPTO_secure_used();

@@ -276,6 +276,25 @@ static void ratelimit__lets_one_through_and_counts_the_rest(void **state)
 	assert_non_null(strstr(text, "2 lines like the next were kept back\n"));
 }
 
+static void change__tells_a_line_once_in_a_row(void **state)
+{
+	struct log_change change = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct capture c;
+	char text[256];
+
+	log_init_command("prog", LOG_LEVEL_INFO);
+	capture_start(&c);
+	for (int i = 0; i < 3; i++)
+		log_if_changed(&change, LOG_LEVEL_INFO, "reason %d", 1);
+	log_if_changed(&change, LOG_LEVEL_INFO, "reason %d", 2);
+	log_if_changed(&change, LOG_LEVEL_INFO, "reason %d", 1);
+	log_change_forget(&change);
+	log_if_changed(&change, LOG_LEVEL_INFO, "reason %d", 1);
+	capture_end(&c, text, sizeof(text));
+	assert_string_equal(
+		text, "prog: reason 1\nprog: reason 2\nprog: reason 1\nprog: reason 1\n");
+}
+
 static void errno_text__takes_either_sign(void **state)
 {
 	assert_string_equal(errno_text(ENOENT), "No such file or directory");
@@ -315,6 +334,7 @@ int main(void)
 		cmocka_unit_test(words__are_every_level),
 		cmocka_unit_test(ratelimit__lets_one_through_and_counts_the_rest),
 		cmocka_unit_test(ratelimit__burst),
+		cmocka_unit_test(change__tells_a_line_once_in_a_row),
 		cmocka_unit_test(errno_text__takes_either_sign),
 	};
 

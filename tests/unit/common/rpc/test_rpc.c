@@ -473,6 +473,12 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 	q.ret.kind = RETURN_INODES;
 	assert_refused(&q);
+	q.ret.kind = RETURN_ALL;
+	assert_refused(&q);
+	q = request_of(RPC_RETURN);
+	q.ret.kind = RETURN_ALL;
+	q.ret.answers = 0;
+	assert_refused(&q);
 }
 
 /* `bound` is 0 or 1; ranges may be any. */

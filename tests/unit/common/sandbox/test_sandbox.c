@@ -31,6 +31,7 @@
 #include "common/sandbox/landlock.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/syscall_filter.h"
+#include "tests/unit/emulated.h"
 
 /* In a child: the first that does not hold is told, and is the exit status. */
 #define DEMAND(condition)                                                             \
@@ -178,11 +179,13 @@ static void in_filter_of_mount(void)
 
 static void syscall_filter__server(void **state)
 {
+	skip_if_emulated();
 	in_child(in_filter_of_server);
 }
 
 static void syscall_filter__mount_may_unmount(void **state)
 {
+	skip_if_emulated();
 	in_child(in_filter_of_mount);
 }
 
@@ -208,6 +211,7 @@ static void with_thread(void)
 
 static void syscall_filter__holds_for_threads_that_run(void **state)
 {
+	skip_if_emulated();
 	in_child(with_thread);
 }
 

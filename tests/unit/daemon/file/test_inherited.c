@@ -86,6 +86,25 @@ static void translate__not_once_it_is_closed(void **state)
 	assert_int_equal(translated(number_of(0)), number_of(0));
 }
 
+/* The daemon before this one has closed it, and was killed before it could say so. */
+static void translate__of_a_request_that_came_again__knows_what_is_gone(void **state)
+{
+	struct request req = {.op = OP_RELEASE,
+		.unique = 8 | REQUEST_RESENT,
+		.args = {.fh = number_of(0), .has_fh = true}};
+	struct handle handle = {0};
+
+	assert_false(inherited_translate(table, &req));
+	inherited_name(table, number_of(0));
+	inherited_set(table, number_of(0), &handle);
+	assert_true(inherited_translate(table, &req));
+	assert_ptr_equal(handle_of(&req), &handle);
+	req.args.has_fh = false;
+	assert_true(inherited_translate(table, &req));
+	req = (struct request){.op = OP_RELEASE, .unique = 8, .args = {.fh = number_of(1)}};
+	assert_true(inherited_translate(table, &req));
+}
+
 static void name__twice__is_refused(void **state)
 {
 	assert_int_equal(inherited_name(table, number_of(0)), 0);
@@ -114,6 +133,7 @@ int main(void)
 		CASE(translate__leaves_addresses_and_directories),
 		CASE(translate__takes_both_handles_of_a_copy),
 		CASE(translate__not_once_it_is_closed),
+		CASE(translate__of_a_request_that_came_again__knows_what_is_gone),
 		CASE(name__twice__is_refused),
 		CASE(alloc__takes_no_address_that_is_a_number),
 	};

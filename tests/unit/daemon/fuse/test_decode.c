@@ -688,6 +688,7 @@ static void fuse_init_negotiate__takes_offered_only(void **state)
 	assert_false(features.direct_io_allow_mmap);
 	assert_false(features.parallel_direct_writes);
 	assert_false(features.evictions_seen);
+	assert_false(features.resend);
 	assert_true(features.handle_killpriv_v2);
 }
 
@@ -700,10 +701,24 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 	in.minor = 45;
 	in.flags2 = UINT32_MAX;
 	assert_int_equal(fuse_init_negotiate(&in, sizeof(in) + 64, &none, &out, &features), 0);
-	assert_int_equal(out.flags2, 1 << (36 - 32) | 1 << (40 - 32));
+	assert_int_equal(out.flags2, 1 << (36 - 32) | 1 << (39 - 32) | 1 << (40 - 32));
+	assert_true(features.resend);
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
 	assert_true(features.evictions_seen);
+}
+
+/* Only a mount that does not share can go on after its daemon was killed. */
+static void fuse_init_negotiate__requests_come_again_where_nothing_is_shared(void **state)
+{
+	struct fuse_init_in in = init_61;
+	struct fs_features features;
+	struct fuse_init_out out;
+
+	in.flags2 = UINT32_MAX;
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &sharing, &out, &features), 0);
+	assert_false(out.flags2 & 1 << (39 - 32));
+	assert_false(features.resend);
 }
 
 /* The kernel ends a connection that maps ids and lets the daemon check permissions. */
@@ -729,7 +744,7 @@ static void fuse_init_negotiate__maps_no_ids_where_users_are_squashed(void **sta
 	in.minor = 45;
 	in.flags2 = UINT32_MAX;
 	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &ids, &out, &features), 0);
-	assert_int_equal(out.flags2, 1 << (36 - 32));
+	assert_int_equal(out.flags2, 1 << (36 - 32) | 1 << (39 - 32));
 	assert_true(out.flags & FUSE_POSIX_ACL);
 }
 
@@ -837,6 +852,7 @@ int main(void)
 		cmocka_unit_test(fuse_decode_interrupt__lengths),
 		cmocka_unit_test(fuse_init_negotiate__takes_offered_only),
 		cmocka_unit_test(fuse_init_negotiate__newer_kernel),
+		cmocka_unit_test(fuse_init_negotiate__requests_come_again_where_nothing_is_shared),
 		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_without_lists),
 		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_where_users_are_squashed),
 		cmocka_unit_test(fuse_init_negotiate__without_max_pages),

@@ -272,6 +272,7 @@ static void options_parse__flags_are_taken_back(void **state)
 		{"share", "noshare"},
 		{"share_later", "noshare_later"},
 		{"exit_when_lost", "noexit_when_lost"},
+		{"revive", "norevive"},
 		{"low_latency", "nolow_latency"},
 		{"debug_io", "nodebug_io"},
 	};

@@ -7,6 +7,7 @@
 #include "common/transport/kinds.h"
 #include "daemon/remote/remote_private.h"
 #include "daemon/remote/remote_view.h"
+#include "daemon/remote/scout.h"
 
 static int begin_auto(struct drive *d, const struct session_options *options)
 {
@@ -119,7 +120,7 @@ static void move__from_a_path_that_leads_nowhere(void **state)
 	open_second(d.session);
 	in = (struct sockaddr_in *)&d.session->paths[TRANSPORT_VERBS].address.addr;
 	in->sin_port = htons((uint16_t)free_port());
-	paths_move(d.session, TRANSPORT_VERBS, NULL);
+	paths_move(d.session, TRANSPORT_VERBS, "");
 	drive_until(&d, users(d.session, TRANSPORT_VERBS) == d.nthreads);
 	creates_start(&d, "file");
 	for (unsigned i = 0; i < 20; i++)
@@ -133,6 +134,171 @@ static void move__from_a_path_that_leads_nowhere(void **state)
 	assert_true(all_on(&d, TRANSPORT_TCP));
 	paths_close_verbs(d.session);
 	assert_null(d.session->paths[TRANSPORT_VERBS].transport);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+static void lead_nowhere(struct session *s)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&s->paths[TRANSPORT_VERBS].address.addr;
+
+	in->sin_port = htons((uint16_t)free_port());
+}
+
+/* A session on the second path, and its scout. */
+static void begin_with_scout(struct drive *d, bool leads_nowhere)
+{
+	struct session_options options = auto_options();
+
+	say_begun(d, &options);
+	drive_until(d, all_on(d, TRANSPORT_TCP));
+	open_second(d->session);
+	if (leads_nowhere)
+		lead_nowhere(d->session);
+	paths_move(d->session, TRANSPORT_VERBS, "");
+	drive_until(d, leads_nowhere ? users(d->session, TRANSPORT_VERBS) == d->nthreads
+				     : all_on(d, TRANSPORT_VERBS));
+	scout_start(d->session);
+}
+
+static void end_with_scout(struct drive *d)
+{
+	drive_until(d, all_on(d, TRANSPORT_TCP));
+	creates_start(d, "file");
+	drive_until(d, count_done(calls) == ARRAY_SIZE(calls));
+	creates_verify(d);
+	drive_stop(d, 5000);
+	scout_stop(d->session);
+	drive_close(d);
+}
+
+static bool is_on(struct drive *d, enum transport_kind kind)
+{
+	return session_address(d->session) == &d->session->paths[kind].address;
+}
+
+/* Each refused ATTACH of each thread calls the scout. */
+static void scout__looks__though_it_is_called_all_the_time(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, true);
+	drive_until(&d, (scout_look_now(d.session), is_on(&d, TRANSPORT_TCP)));
+	assert_int_equal(d.session->scout.penalty_ms, 0);
+	end_with_scout(&d);
+}
+
+/* Ends all connections to the server. */
+static void cut_all(void)
+{
+	for (int fd = 0; fd < 256; fd++) {
+		struct sockaddr_in in = {0};
+		socklen_t len = sizeof(in);
+
+		if (getpeername(fd, (struct sockaddr *)&in, &len) == 0 &&
+			in.sin_family == AF_INET && ntohs(in.sin_port) == sv.port)
+			shutdown(fd, SHUT_RDWR);
+	}
+}
+
+/* The path carries what it takes to make a channel, and no more. */
+static void scout__leaves_a_path_whose_channels_do_not_last(void **state)
+{
+	int64_t cut_ms = 0;
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	drive_until(&d, ({
+		if (all_on(&d, TRANSPORT_VERBS) && now_ms() - cut_ms > 1500) {
+			cut_ms = now_ms();
+			cut_all();
+		}
+		is_on(&d, TRANSPORT_TCP);
+	}));
+	assert_true(losses(&d) >= 3);
+	assert_true(d.session->scout.again_ms > now_ms());
+	end_with_scout(&d);
+}
+
+/* A loss or two are no reason. */
+static void scout__keeps_a_path_after_a_loss(void **state)
+{
+	struct drive d;
+	int64_t until_ms;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	cut_all();
+	drive_until(&d, losses(&d) == 1);
+	until_ms = now_ms() + 2500;
+	drive_until(&d, now_ms() >= until_ms);
+	assert_true(is_on(&d, TRANSPORT_VERBS));
+	paths_move(d.session, TRANSPORT_TCP, "the test");
+	end_with_scout(&d);
+}
+
+/* The scout has seen that all is well, and looks each minute. */
+static void let_scout_rest(struct drive *d)
+{
+	int64_t until_ms = now_ms() + 1500;
+
+	drive_until(d, now_ms() >= until_ms);
+	assert_true(all_on(d, TRANSPORT_VERBS));
+}
+
+/* No channel was lost: another process had the session. */
+static void scout__looks_after_a_rest(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	let_scout_rest(&d);
+	for (unsigned i = 0; i < d.nthreads; i++)
+		remote_rest(&d.threads[i]);
+	lead_nowhere(d.session);
+	for (unsigned i = 0; i < d.nthreads; i++)
+		remote_resume(&d.threads[i]);
+	drive_until(&d, is_on(&d, TRANSPORT_TCP));
+	end_with_scout(&d);
+}
+
+/* Nor was it here: the session gave them up itself. */
+static void scout__looks_when_channels_get_other_keys(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	begin_with_scout(&d, false);
+	let_scout_rest(&d);
+	lead_nowhere(d.session);
+	session_set_read_only(d.session, true);
+	drive_until(&d, is_on(&d, TRANSPORT_TCP));
+	session_set_read_only(d.session, false);
+	end_with_scout(&d);
+}
+
+/* Works are planned with the session's limits. */
+static void limits__of_a_channel_that_takes_less(void **state)
+{
+	struct session_options options;
+	struct channel_limits limits;
+	struct drive d;
+
+	server_init(state);
+	options = auto_options();
+	say_begun(&d, &options);
+	limits = (struct channel_limits){.max_sge_read = d.session->limits.max_sge_read,
+		.max_sge_write = d.session->limits.max_sge_write,
+		.max_work_bytes = d.session->limits.max_work_bytes};
+	assert_true(paths_limits_suffice(d.session, &limits));
+	limits.max_sge_read--;
+	assert_false(paths_limits_suffice(d.session, &limits));
+	limits.max_sge_read++;
+	limits.max_work_bytes--;
+	assert_false(paths_limits_suffice(d.session, &limits));
 	drive_stop(&d, 5000);
 	drive_close(&d);
 }
@@ -181,6 +347,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		over(tcp, move__amid_calls__everything_is_done_once),
 		over(tcp, move__from_a_path_that_leads_nowhere),
+		over(tcp, scout__looks__though_it_is_called_all_the_time),
+		over(tcp, scout__leaves_a_path_whose_channels_do_not_last),
+		over(tcp, scout__keeps_a_path_after_a_loss),
+		over(tcp, scout__looks_after_a_rest),
+		over(tcp, scout__looks_when_channels_get_other_keys),
+		over(tcp, limits__of_a_channel_that_takes_less),
 		over(tcp, open__says_why_not_verbs),
 		over(tcp, open__of_one_transport__does_not_move),
 		over(shm, open__of_one_transport__does_not_move),

@@ -464,6 +464,79 @@ static void io__beyond_a_region_is_an_error_of_the_call(void **state)
 	bench_close(&b);
 }
 
+/* ---- an export that grows -------------------------------------------------------------------- */
+
+static void open_to_grow(struct bench *b, unsigned nthreads)
+{
+	struct session_options options;
+
+	script_init(&b->script, 0);
+	atomic_store(&b->script.nregions, 1);
+	atomic_store(&b->script.nhidden, SCRIPT_REGIONS - 1);
+	script_start(&b->script);
+	options = options_for(script_port(&b->script), nthreads);
+	bench_connect(b, &options);
+	assert_int_equal(session_nregions(b->d.session), 1);
+}
+
+/* No channel is lost for it, and each fetches the keys that it lacks. */
+static void growth__is_learnt_from_the_first_transfer_there(void **state)
+{
+	struct bench b;
+
+	open_to_grow(&b, 2);
+	atomic_store(&b.script.nhidden, 0);
+	write_and_read_back(&b, 0);
+	assert_int_equal(session_nregions(b.d.session), SCRIPT_REGIONS);
+	assert_int_equal(atomic_load(&b.script.nattached), 2);
+	bench_close(&b);
+}
+
+static void growth__is_learnt_though_channels_are_cut(void **state)
+{
+	struct bench b;
+
+	open_to_grow(&b, 2);
+	atomic_store(&b.script.nhidden, 0);
+	write_and_read_back(&b, 3);
+	bench_close(&b);
+}
+
+/* Reads a page of a region. Returns the status. */
+static int read_region(struct bench *b, uint32_t region)
+{
+	struct sge sge = {.addr = b->d.memory, .len = PAGE_BYTES, .buffer = b->d.buffer};
+	struct work work = {.sge = &sge, .nsge = 1, .region = region};
+	struct test_io io = {
+		.call = {.dir = IO_READ, .works = &work, .nworks = 1, .done = test_io_done}};
+
+	io_start(&b->d.threads[0], &io.call);
+	drive_until(&b->d, io.ndone);
+	return io.status;
+}
+
+/* A damaged record may name any region. Such a call must not hold up the others, and the answer
+ * counts for no later question. */
+static void growth__region_that_is_not_there_is_an_error_of_the_call(void **state)
+{
+	struct bench b;
+
+	open_to_grow(&b, 1);
+	assert_int_equal(read_region(&b, SCRIPT_REGIONS), -EIO);
+	assert_int_equal(read_region(&b, SCRIPT_REGIONS - 1), -EIO);
+	assert_int_equal(read_region(&b, 0), 0);
+	atomic_store(&b.script.nhidden, 1);
+	assert_int_equal(read_region(&b, SCRIPT_REGIONS - 1), -EIO);
+	assert_int_equal(read_region(&b, SCRIPT_REGIONS - 2), 0);
+	atomic_store(&b.script.nhidden, 0);
+	assert_int_equal(read_region(&b, SCRIPT_REGIONS - 1), 0);
+	assert_int_equal(read_region(&b, SCRIPT_REGIONS), -EIO);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	bench_close(&b);
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
 /* The next connections go to a server that refuses WRITEs. */
 static void open_refusing(struct bench *b, unsigned nconnections, bool restart)
 {
@@ -601,6 +674,9 @@ int main(void)
 		cmocka_unit_test(io__comes_back_equal_by_the_pipe),
 		cmocka_unit_test(io__comes_back_equal_by_the_pipe_though_channels_are_cut),
 		cmocka_unit_test(io__beyond_a_region_is_an_error_of_the_call),
+		cmocka_unit_test(growth__is_learnt_from_the_first_transfer_there),
+		cmocka_unit_test(growth__is_learnt_though_channels_are_cut),
+		cmocka_unit_test(growth__region_that_is_not_there_is_an_error_of_the_call),
 		cmocka_unit_test(io__refused_by_servers_that_die_is_repeated),
 		cmocka_unit_test(io__refused_twice_by_one_server_is_an_error_of_that_call_alone),
 		cmocka_unit_test(io_cancel__only_before_it_is_posted),

@@ -4,6 +4,8 @@
 #include "tests/unit/daemon/remote_server.h"
 
 #include "common/base/log.h"
+#include "daemon/record/record.h"
+#include "daemon/remote/replay.h"
 #include "daemon/remote/session_handover.h"
 
 /* ---- cases ----------------------------------------------------------------------------------- */
@@ -331,6 +333,92 @@ static void another_process__that_ends__leaves_the_session(void **state)
 	drive_close(&d);
 }
 
+/* ---- after a death --------------------------------------------------------------------------- */
+
+/* A process that died has left this: facts of the session, and which calls were answered. */
+static struct left {
+	struct session_state facts;
+	struct transport_address address;
+	uint8_t done[ARRAY_SIZE(calls)];
+} * left;
+
+static void create_again(struct drive *d, unsigned i)
+{
+	struct io_thread *thread = &d->threads[i % d->nthreads];
+
+	test_rpc_create(&calls[i], "once", i);
+	calls[i].call.by = i + 1;
+	if (!replay_answers(thread, &calls[i].call))
+		rpc_start(thread, &calls[i].call);
+}
+
+/* Dies amid its calls. */
+_Noreturn static void live_and_die(struct record *record, unsigned ndone)
+{
+	struct drive d;
+
+	drive_begin(&d);
+	session_record(d.session, d.threads, record);
+	drive_until(&d, remote_connected(&d.threads[0]) && remote_connected(&d.threads[1]));
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
+		create_again(&d, i);
+	drive_until(&d, count_done(calls) >= ndone);
+	session_describe_facts(d.session, &left->facts);
+	left->address = *session_address(d.session);
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
+		left->done[i] = (uint8_t)calls[i].ndone;
+	_exit(0);
+}
+
+static void begin_after(struct drive *d, const struct record *record)
+{
+	struct session_options options = options_for("/mnt/a");
+
+	options.taken = &left->address;
+	assert_int_equal(drive_open(d, &options), 0);
+	session_adopt_slots(record, &left->facts);
+	assert_int_equal(
+		session_adopt(d->session, d->threads, &left->facts, -1, d->why, sizeof(d->why)), 0);
+}
+
+/* The callers of calls that were not answered ask again: no file is there already. */
+static void killed_process__successor_does_nothing_twice(void **state)
+{
+	struct record *record;
+	struct drive d;
+	int status;
+
+	server_init(state);
+	assert_int_equal(record_new(&record), 0);
+	left = mmap(NULL, sizeof(*left), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(left != MAP_FAILED);
+	if (fork() == 0)
+		live_and_die(record, 100);
+	assert_true(wait(&status) > 0);
+	assert_int_equal(status, 0);
+	begin_after(&d, record);
+	session_record(d.session, d.threads, record);
+	assert_int_equal(session_replay(d.session, d.threads), 0);
+	assert_false(session_is_whole(d.session));
+	assert_int_equal(drive_connect(&d), 0);
+	drive_until(&d, session_is_whole(d.session));
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
+		if (!left->done[i])
+			create_again(&d, i);
+	drive_until(&d, remote_has_no_calls(&d.threads[0]) && remote_has_no_calls(&d.threads[1]));
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++) {
+		if (left->done[i])
+			continue;
+		assert_int_equal(calls[i].ndone, 1);
+		assert_int_equal(calls[i].status, 0);
+		assert_true(calls[i].rep.entry.created);
+	}
+	drive_stop(&d, 5000);
+	drive_close(&d);
+	munmap(left, sizeof(*left));
+	record_delete(record);
+}
+
 static void adopt__of_another_kind_of_mount__is_refused(void **state)
 {
 	struct session_options options;
@@ -359,6 +447,10 @@ static void adopt__of_another_kind_of_mount__is_refused(void **state)
 	refuses(other.limits.max_work_bytes = 0);
 	refuses(other.slots[1].nslots = SLOTS_MAX + 1);
 	refuses(other.slots[1].nreserved = other.slots[1].nslots);
+	drive_close(&again);
+	options.converts = true;
+	assert_int_equal(drive_open(&again, &options), 0);
+	refuses(other = moved);
 	drive_close(&again);
 	for (unsigned i = 0; i < d.nthreads; i++)
 		remote_resume(&d.threads[i]);
@@ -389,6 +481,8 @@ int main(void)
 		over(tcp, remount__takes_over_what_a_dead_daemon_left),
 		over(shm, another_process__goes_on_with_the_session),
 		over(tcp, another_process__goes_on_with_the_session),
+		over(shm, killed_process__successor_does_nothing_twice),
+		over(tcp, killed_process__successor_does_nothing_twice),
 		over(shm, another_process__that_ends__leaves_the_session),
 		over(tcp, another_process__that_ends__leaves_the_session),
 		over(tcp, adopt__of_another_kind_of_mount__is_refused),

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -22,7 +23,9 @@
 #include <unistd.h>
 
 #include "daemon/request/caller.h"
+#include "daemon/request/io_thread_private.h"
 #include "daemon/request/request.h"
+#include "tests/unit/emulated.h"
 
 enum { ALICE = 41001, BOB = 41002, STAFF = 41003, BASE = 100000, COUNT = 1000 };
 
@@ -97,8 +100,12 @@ static pid_t start_plain(void)
 /* Not by unshare(2): under the sanitizer a child of fork(2) has a second thread. */
 static pid_t start_in_namespace(void)
 {
-	int ready = eventfd(0, EFD_CLOEXEC);
-	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, 0);
+	int ready;
+	pid_t pid;
+
+	skip_if_emulated();
+	ready = eventfd(0, EFD_CLOEXEC);
+	pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, 0);
 
 	assert_true(ready >= 0 && pid >= 0);
 	if (pid == 0)
@@ -230,6 +237,125 @@ static void state__of_a_kernel_thread(void **state)
 	assert_int_equal(caller_state(KTHREADD), CALLER_LIVES);
 }
 
+/* ---- requests that outlive their thread ------------------------------------------------------ */
+
+static const struct io_thread idle_thread = {.priv = &(struct io_thread_private){.now = 0},
+	.shared = &(struct request_shared){.interrupt_wait_ms = 30000}};
+
+static bool ends(uint32_t pid, uint32_t process)
+{
+	return caller_ends_wait(&idle_thread, (struct caller){pid, process}, false, 0);
+}
+
+struct short_thread {
+	uint32_t pid, process;
+};
+
+static void *run_shortly(void *arg)
+{
+	struct short_thread *t = arg;
+
+	t->pid = (uint32_t)gettid();
+	caller_note_process(&t->process, t->pid);
+	return NULL;
+}
+
+/* pthread_join(3) returns before the kernel has forgotten the thread. */
+static void await_end(uint32_t tid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", tid);
+	while (access(path, F_OK) == 0)
+		sched_yield();
+}
+
+static struct short_thread end_a_thread(void)
+{
+	struct short_thread t = {0};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run_shortly, &t), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	await_end(t.pid);
+	return t;
+}
+
+static void wait__outlives_its_thread(void **state)
+{
+	struct short_thread t = end_a_thread();
+
+	assert_int_equal(t.process, getpid());
+	assert_false(ends(t.pid, t.process));
+	assert_true(ends(t.pid, 0));
+	assert_true(ends(t.pid, CALLER_NO_PROCESS));
+}
+
+static void *stay(void *arg)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+	pause();
+	return NULL;
+}
+
+/* The child's first thread has ended, and the other one goes on. */
+static _Noreturn void end_first_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, stay, NULL);
+	pthread_exit(NULL);
+}
+
+static void await_zombie(pid_t pid)
+{
+	char path[32], stat[256];
+	const char *end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	do {
+		sched_yield();
+		f = fopen(path, "re");
+		assert_non_null(f);
+		assert_non_null(fgets(stat, sizeof(stat), f));
+		fclose(f);
+		end = strrchr(stat, ')');
+	} while (!end || end[2] != 'Z');
+}
+
+static void wait__outlives_the_first_thread__and_ends_with_the_process(void **state)
+{
+	uint32_t process = 0;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		end_first_thread();
+	caller_note_process(&process, (uint32_t)pid);
+	assert_int_equal(process, pid);
+	await_zombie(pid);
+	assert_false(ends((uint32_t)pid, process));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	while (!ends((uint32_t)pid, process))
+		sched_yield();
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(ends((uint32_t)pid, process));
+}
+
+static void process__is_noted_once(void **state)
+{
+	uint32_t process = 0;
+
+	caller_note_process(&process, NOBODY);
+	assert_int_equal(process, CALLER_NO_PROCESS);
+	caller_note_process(&process, (uint32_t)getpid());
+	assert_int_equal(process, CALLER_NO_PROCESS);
+	process = 0;
+	caller_note_process(&process, 0);
+	assert_int_equal(process, CALLER_NO_PROCESS);
+}
+
 static void state__of_another_pid_namespaces(void **state)
 {
 	assert_int_equal(caller_state(0), CALLER_UNSEEN);
@@ -238,9 +364,11 @@ static void state__of_another_pid_namespaces(void **state)
 /* The child ends with the result of see() as its status. */
 static void assert_sees(bool (*see)(void), int namespaces)
 {
-	pid_t pid = (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, NULL, NULL, NULL, 0);
+	pid_t pid;
 	int status;
 
+	skip_if_emulated();
+	pid = (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, NULL, NULL, NULL, 0);
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(see() ? 0 : 1);
@@ -376,6 +504,9 @@ int main(void)
 		cmocka_unit_test(state__of_a_thread_that_goes_on),
 		cmocka_unit_test(state__of_one_that_has_ended),
 		cmocka_unit_test(state__of_a_kernel_thread),
+		cmocka_unit_test(wait__outlives_its_thread),
+		cmocka_unit_test(wait__outlives_the_first_thread__and_ends_with_the_process),
+		cmocka_unit_test(process__is_noted_once),
 		cmocka_unit_test(state__of_another_pid_namespaces),
 		cmocka_unit_test(state__of_one_that_proc_hides),
 		cmocka_unit_test(state__where_proc_is_another_pid_namespaces),

@@ -14,7 +14,12 @@
 #include "daemon/serve/way.h"
 
 enum { WAITS = FIXTURE_WAITS, UNSEEN = 0, READ_AT_MS = 500, WAIT_MS = 3000 };
-enum { UNTOLD_MS = 500, SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };
+enum {
+	NOTE_MS = 200,
+	UNTOLD_MS = 500,
+	SIGNALLED_AT_MS = 1000,
+	OVER_MS = SIGNALLED_AT_MS + WAIT_MS
+};
 
 static struct fs_fixture fx;
 
@@ -247,6 +252,33 @@ static void direct_read__of_an_unseen_one__never_ends(void **state)
 	assert_waits(send_io(OP_READ, false, UNSEEN));
 }
 
+/* Its thread was there when the connection was lost, and has ended since. */
+static void direct_read__of_a_thread_that_ends__never_ends(void **state)
+{
+	struct request *req = send_io(OP_READ, false, (uint32_t)getpid());
+
+	lose();
+	tick_at(READ_AT_MS + 1);
+	assert_int_equal(req->process, getpid());
+	req->pid = FIXTURE_ENDED;
+	tick_at(10 * OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	answer(req, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+/* While the server answers, /proc is not read for each request. */
+static void direct_read__is_looked_at_late_while_the_server_answers(void **state)
+{
+	struct request *req = send_io(OP_READ, false, (uint32_t)getpid());
+
+	tick_at(READ_AT_MS + NOTE_MS - 1);
+	assert_int_equal(req->process, 0);
+	tick_at(READ_AT_MS + NOTE_MS);
+	assert_int_equal(req->process, getpid());
+	answer(req, 0);
+}
+
 /* Others may wait for the page. */
 static void read_for_the_cache__of_one_that_is_killed__waits_for_a_signal(void **state)
 {
@@ -348,6 +380,8 @@ int main(void)
 		CASE(direct_write__of_one_that_is_killed__ends_without_a_signal),
 		CASE(direct_read__of_one_that_lives__never_ends),
 		CASE(direct_read__of_an_unseen_one__never_ends),
+		CASE(direct_read__of_a_thread_that_ends__never_ends),
+		CASE(direct_read__is_looked_at_late_while_the_server_answers),
 		CASE(read_for_the_cache__of_one_that_is_killed__waits_for_a_signal),
 		CASE(held__behind_what_an_unseen_one_has_left__waits_for_its_end),
 		CASE(interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later),

@@ -244,6 +244,106 @@ static void grow__over_files_that_were_there(void **state)
 	fx_check();
 }
 
+/* ---- larger, while it is open ---------------------------------------------------------------- */
+
+static int grow_open(uint64_t npages)
+{
+	struct store_growth none = {0};
+	struct meta_export *e = &fx.exports[0];
+	uint64_t before = e->npages;
+	int err;
+
+	e->npages = npages;
+	e->nregions = (uint32_t)div_round_up(npages, e->region_pages);
+	err = meta_reconfigure(fx.m, &fx.config, &none, fx.why, sizeof(fx.why));
+	if (err) {
+		e->npages = before;
+		e->nregions = (uint32_t)div_round_up(before, e->region_pages);
+	}
+	return err;
+}
+
+/* A file has all of the export's two regions. */
+static uint64_t begin_full(void)
+{
+	uint64_t ino;
+
+	assert_int_equal(fx_resize(2 * REGION), 0);
+	meta_allow_reuse(fx.m, 0);
+	ino = fx_file(ROOT_INO, "file");
+	for (unsigned i = 0; i < 2; i++) {
+		struct extent e = fx_fill(ino, (uint64_t)i * REGION, REGION);
+
+		fill_bytes(&e, 5);
+	}
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	return ino;
+}
+
+static void grow_open__gives_pages_to_sessions_that_lacked_them(void **state)
+{
+	uint64_t ino = begin_full();
+	struct extent e;
+
+	assert_int_equal(grow_open(4 * REGION), 0);
+	assert_int_equal(fx_usage().npages, 4 * REGION);
+	assert_int_equal(fx_usage().free_pages, 2 * REGION);
+	e = fx_fill(ino, 2 * REGION, 40);
+	assert_int_equal(e.region, 2);
+	fill_bytes(&e, 5);
+	fx_check();
+	/* Pages that are freed there are scrubbed there. */
+	assert_int_equal(fx_truncate(ino, (2 * REGION + 10) * PAGE_BYTES), 0);
+	fx_settle();
+	assert_int_equal(fx_page(&e, 10)[0], 0);
+	assert_int_equal(fx_usage().free_pages, 2 * REGION - 10);
+	assert_file(ino, 2 * REGION + 10, 5, 3);
+	fx_reopen();
+	assert_int_equal(fx_usage().npages, 4 * REGION);
+	assert_file(ino, 2 * REGION + 10, 5, 3);
+}
+
+static void grow_open__by_parts_of_a_region_is_refused(void **state)
+{
+	uint64_t ino = begin_full();
+
+	assert_int_equal(grow_open(4 * REGION - 1), -EINVAL);
+	fx.exports[0].region_pages = 2 * REGION;
+	assert_int_equal(grow_open(4 * REGION), -EINVAL);
+	fx.exports[0].region_pages = REGION;
+	assert_int_equal(fx_usage().npages, 2 * REGION);
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	assert_file(ino, 2 * REGION, 5, 2);
+}
+
+/* The removal of another export fails, in the same transaction, and after it. */
+static void grow_open__that_fails_has_changed_nothing(void **state)
+{
+	struct store_growth none = {0};
+	struct meta_session user = {.export_index = 1, .instance = 9, .nchannels = 1};
+	uint64_t ino = begin_full();
+
+	fx.exports[1] = fx.exports[0];
+	fx.exports[1].name = "more";
+	fx.exports[1].bases = &fx.bases[3];
+	fx.exports[1].npages = REGION;
+	fx.exports[1].nregions = 1;
+	fx.config.nexports = 2;
+	assert_int_equal(meta_reconfigure(fx.m, &fx.config, &none, fx.why, sizeof(fx.why)), 0);
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &user), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	fx.exports[1].name = NULL;
+	assert_int_equal(grow_open(4 * REGION), -EBUSY);
+	fx.exports[1].name = "more";
+	assert_int_equal(fx_usage().npages, 2 * REGION);
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	fx_check();
+	assert_int_equal(grow_open(3 * REGION), 0);
+	fx_fill(ino, 2 * REGION, REGION);
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, fx_tear_down)
 
 int main(void)
@@ -257,6 +357,9 @@ int main(void)
 		CASE(shrink__refuses_less_than_is_used),
 		CASE(shrink__under_a_session_that_has_nothing_there),
 		CASE(shrink__refuses_what_a_session_can_reach),
+		CASE(grow_open__gives_pages_to_sessions_that_lacked_them),
+		CASE(grow_open__by_parts_of_a_region_is_refused),
+		CASE(grow_open__that_fails_has_changed_nothing),
 		cmocka_unit_test_setup_teardown(
 			shrink__by_a_last_region_that_is_smaller, set_up_partial, fx_tear_down),
 		CASE(shrink__needs_the_files_that_are_to_go),

@@ -19,22 +19,23 @@ static struct fixture {
 	char dir[64];
 	struct export export;
 	struct region_file files[NREGIONS];
+	struct region_file *regions[NREGIONS];
 } fx;
 
 static int set_up(void **state)
 {
-	struct region_file *const files[NREGIONS] = {&fx.files[0], &fx.files[1]};
 	const struct numa_place none = {.node = -1};
 
 	fx = (struct fixture){
-		.export = {.name = "data", .nregions = NREGIONS, .regions = fx.files}};
+		.export = {.name = "data", .nregions = NREGIONS, .regions = fx.regions}};
 	memory_dir(fx.dir, sizeof(fx.dir));
 	for (unsigned i = 0; i < NREGIONS; i++) {
 		fx.files[i] = (struct region_file){
 			.len = LEN, .fd = -1, .rofd = -1, .export_lost = &fx.export.lost};
+		fx.regions[i] = &fx.files[i];
 		snprintf(fx.files[i].path, sizeof(fx.files[i].path), "%s/data.%04u", fx.dir, i);
 	}
-	assert_int_equal(regions_prepare(files, NREGIONS, HUGE_PAGES_NEVER, &none), 0);
+	assert_int_equal(regions_prepare(fx.regions, NREGIONS, HUGE_PAGES_NEVER, &none), 0);
 	return 0;
 }
 

@@ -113,6 +113,33 @@ static void grant__pages_are_zero(void **state)
 		assert_memory_equal(fx_page(&e, i), zero, PAGE_BYTES);
 }
 
+static void return_all__takes_what_the_session_has_not_used(void **state)
+{
+	uint64_t first = fx.ctx.session, ino = fx_file(ROOT_INO, "a"), others;
+	struct extent used = fx_fill(ino, 0, 3), e, runs[600];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(runs); i++)
+		runs[i] = fx_grant_run(1);
+	for (unsigned i = 0; i < ARRAY_SIZE(runs); i += 2)
+		assert_int_equal(fx_return_grants(&runs[i], 1), 0);
+	fx.ctx.session = fx_new_session();
+	e = fx_grant_run(5);
+	others = fx.ctx.session;
+	fx.ctx.session = first;
+	assert_int_equal(FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_ALL}), -EINPROGRESS);
+	while (FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_ALL}) == -EINPROGRESS)
+		continue;
+	assert_int_equal(fx.rep.status, 0);
+	fx_settle();
+	assert_int_equal(fx_usage().granted_pages, 5);
+	assert_int_equal(fx_usage().free_pages, FX_PAGES - 5 - 3);
+	assert_int_equal(FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_ALL}), 0);
+	assert_int_equal(fx_return_grants(&used, 1), -EINVAL);
+	fx_grant_run(1);
+	fx.ctx.session = others;
+	assert_int_equal(fx_return_grants(&e, 1), 0);
+}
+
 static void return__errors(void **state)
 {
 	struct extent e[2] = {fx_grant_run(10)}, other;
@@ -920,6 +947,7 @@ int main(void)
 		CASE(grant__gives_at_most_eight_runs),
 		CASE(grant__waits_for_pages_that_are_scrubbed),
 		CASE(grant__pages_are_zero),
+		CASE(return_all__takes_what_the_session_has_not_used),
 		CASE(return__errors),
 		CASE(commit__maps_parts_of_grants),
 		CASE(commit__of_size_and_time_alone),

@@ -363,6 +363,15 @@ static void quota_use__what_nobody_reserved_is_taken(void **state)
 	assert_int_equal(reserve(QUOTA_USER, ALICE, 1), -EDQUOT);
 }
 
+static void return_all__gives_back_what_was_reserved(void **state)
+{
+	assert_int_equal(reserve(QUOTA_USER, ALICE, 20), 0);
+	assert_usage(QUOTA_USER, ALICE, 0, 0, 20);
+	assert_int_equal(FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_ALL}), 0);
+	assert_usage(QUOTA_USER, ALICE, 0, 0, 0);
+	assert_int_equal(reserve(QUOTA_USER, ALICE, 20), 0);
+}
+
 static void quota_end_session__many_owners(void **state)
 {
 	for (uint32_t i = 0; i < 100; i++)
@@ -790,6 +799,7 @@ int main(void)
 		QUOTA_TEST(quota_use__commit_takes_what_was_reserved),
 		QUOTA_TEST(quota_reserve__leaves_the_stores_reserve),
 		QUOTA_TEST(quota_use__what_nobody_reserved_is_taken),
+		QUOTA_TEST(return_all__gives_back_what_was_reserved),
 		QUOTA_TEST(quota_end_session__many_owners),
 		QUOTA_TEST(quota_open__counts_what_is_there),
 		QUOTA_TEST(quota_open__keeps_reservations_over_a_restart),

@@ -220,7 +220,7 @@ static void make__removes_files_of_a_killed_server(void **state)
 	begin();
 	wait_for(NEW_EXPORTS_MADE);
 	assert_int_equal(files(), NREGIONS);
-	assert_true(new.exports.v[0]->regions[3].made);
+	assert_true(new.exports.v[0]->regions[3]->made);
 }
 
 /* Its sessions and files are those of an earlier run. */

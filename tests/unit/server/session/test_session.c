@@ -264,7 +264,7 @@ enum { REGIONS = 5 };
 
 static struct region memory[REGIONS];
 static struct region *regions[REGIONS];
-static struct region_file files[REGIONS];
+static struct region_file files[REGIONS], *file_list[REGIONS];
 static struct region_key keys[REGIONS];
 static struct port port;
 
@@ -278,6 +278,7 @@ static void ask_for_regions(struct client_session *session)
 				 .op = RPC_REGIONS, .slot = RPC_NO_SLOT, .regions.first = first});
 	conn.port = &port;
 	conn.keys = keys;
+	conn.keys_room = REGIONS;
 	conn.nkeys = first;
 	run_until_idle();
 }
@@ -290,12 +291,13 @@ static void regions__wait_for_a_device_that_takes_no_more_keys(void **state)
 	assert_int_equal(posix_fallocate(fd, 0, PAGE_BYTES), 0);
 	channel.server = true;
 	export.nregions = REGIONS;
-	export.regions = files;
+	export.regions = file_list;
 	for (unsigned i = 0; i < REGIONS; i++) {
 		memory[i] = (struct region){.transport = &transport, .len = PAGE_BYTES};
 		regions[i] = &memory[i];
 		files[i] = (struct region_file){
 			.fd = fd, .len = PAGE_BYTES, .registered = &regions[i]};
+		file_list[i] = &files[i];
 	}
 	conn.nkeys = 0;
 	nbinds = 2;

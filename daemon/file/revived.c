@@ -1,0 +1,108 @@
+/* revived.c - see revived.h. */
+#include "daemon/file/revived.h"
+
+#include <string.h>
+
+#include "daemon/file/gate_pass.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/op/fs_parts.h"
+
+struct revived_state {
+	struct file_op file;
+	struct inode *asked; /* referenced */
+	uint64_t epoch;
+	void (*then)(struct request *req);
+};
+
+static struct op *op_of_state(struct request *req)
+{
+	return op_of(req);
+}
+
+/* The inode with a reference, if it is a file whose size is not known; else NULL. */
+static struct inode *take_unknown(struct fs *fs, uint64_t node)
+{
+	struct inode *inode = node ? inode_find(fs, node) : NULL;
+	bool unknown;
+
+	if (!inode)
+		return NULL;
+	pthread_mutex_lock(&inode->lock);
+	unknown = inode_is_regular(inode) && !inode->sized;
+	pthread_mutex_unlock(&inode->lock);
+	if (unknown)
+		return inode;
+	inode_put(inode);
+	return NULL;
+}
+
+static struct inode *find_unknown(struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+	struct inode *inode;
+
+	switch (req->op) {
+	case OP_READ:
+	case OP_WRITE:
+	case OP_SETATTR:
+	case OP_LSEEK:
+	case OP_FALLOCATE:
+		return take_unknown(fs, req->node);
+	case OP_COPY:
+		inode = take_unknown(fs, req->node);
+		return inode ? inode : take_unknown(fs, req->args.node2);
+	default:
+		return NULL;
+	}
+}
+
+static void revived_ask(struct request *req);
+
+static void revived_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct revived_state *st = request_state(req, struct revived_state);
+	void (*then)(struct request * req) = st->then;
+	struct inode *asked = st->asked;
+
+	if (!rep->status && inode_learn(asked, &rep->attr.attr, st->epoch, NULL) &&
+		!rep->attr.attr.nlink)
+		inode_return_orphan(asked, 0, req->thread);
+	inode_put(asked);
+	if (rep->status) {
+		op_finish(req, rep->status);
+		return;
+	}
+	list_del(&op_of_state(req)->interrupted);
+	inode_put(steal_ptr(&op_of_state(req)->inode));
+	memset(st, 0, sizeof(*st));
+	if (revived_enter(req, then))
+		then(req);
+}
+
+static void revived_ask(struct request *req)
+{
+	struct revived_state *st = request_state(req, struct revived_state);
+	struct op *op = op_of_state(req);
+
+	st->epoch = inode_epoch(req->thread->fs);
+	op->call.req.op = RPC_GETATTR;
+	op->call.req.ino = (struct rpc_ino_request){.ino = st->asked->ino};
+	op_rpc(req, revived_answered);
+}
+
+bool revived_enter(struct request *req, void (*then)(struct request *req))
+{
+	struct inode *unknown = find_unknown(req);
+	struct revived_state *st = request_state(req, struct revived_state);
+
+	if (!unknown)
+		return true;
+	op_begin(req);
+	st->asked = unknown;
+	st->then = then;
+	revived_ask(req);
+	return false;
+}

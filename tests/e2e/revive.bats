@@ -1,0 +1,391 @@
+#!/usr/bin/env bats
+# revive.bats - the daemon of a service is killed while programs use its mount. Its successor goes on
+# with it, or the mount ends.
+bats_require_minimum_version 1.5.0
+
+# shellcheck disable=SC2154 # what helpers set
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+}
+
+teardown() {
+	local failed=0
+	stop_service || failed=1
+	teardown_rmem && [ $failed -eq 0 ]
+}
+
+# start_service [-n TIMES] [-k] [OPTION...]: the mount as a service, which the steward starts again.
+start_service() {
+	local -a flags=()
+	while [[ ${1:-} == -[nkc] ]]; do
+		if [ "$1" = -n ]; then flags+=("$1" "$2"); shift; else flags+=("$1"); fi
+		shift
+	done
+	mkdir -p "$mnt"
+	: >"$dir/steward"
+	steward "${flags[@]}" "$dir/notify" rmemfs -f -c /dev/null -o "$(mount_options),revive${*:+,$*}" \
+		"$(mount_source)" "$mnt" >"$dir/steward" 2>>"$dir/daemon.log" 3>&- &
+	steward=$!
+	until_true 30 is_ready 1 || die "nothing was mounted"
+}
+
+# is_ready N: the daemon, or its N-1st successor, serves.
+is_ready() {
+	[ "$(grep -c '^told READY=1$' "$dir/steward")" -ge "$1" ]
+}
+
+has_run() {
+	[ "$(grep -c '^run ' "$dir/steward")" -ge "$1" ]
+}
+
+pid_of_daemon() {
+	sed -n 's/^run //p' "$dir/steward" | tail -n 1
+}
+
+stop_service() {
+	[ -n "${steward:-}" ] || return 0
+	kill -TERM "$steward"
+	exit_status "$steward" 15 || die "the service ended with status $?"
+	steward=
+}
+
+# strike: kills the daemon; its successor serves then.
+strike() {
+	local n
+	n=$(grep -c '^told READY=1$' "$dir/steward")
+	kill -KILL "$(pid_of_daemon)"
+	until_true 30 is_ready $((n + 1)) || die "no successor"
+}
+
+begin_carrying() {
+	mkdir -p "$mnt/carried"
+	coproc carry "$mnt/carried" 2>"$dir/carry.log" 3>&-
+	carrier=$COPROC_PID
+	eval "exec {from_carrier}<&${COPROC[0]} {to_carrier}>&${COPROC[1]}"
+	eval "exec ${COPROC[0]}<&- ${COPROC[1]}>&-"
+	round=0
+	carried ready
+}
+
+carried() {
+	local line
+	read -r -t 30 line <&"$from_carrier" && [ "$line" = "$1" ] || die "$(cat "$dir/carry.log")"
+}
+
+try_carried() {
+	round=$((round + 1))
+	echo >&"$to_carrier"
+	carried "round $round"
+}
+
+end_carrying() {
+	exec {to_carrier}>&-
+	carried 'done'
+	exec {from_carrier}<&-
+	wait "$carrier"
+}
+
+# Nothing of the files that the program has open waits for a COMMIT.
+settled() {
+	local file
+	for file in "/proc/$carrier/fd/"*; do
+		[ ! "$file" -ef /dev/null ] && [[ $(readlink "$file") == "$mnt"/* ]] || continue
+		sync "$file"
+	done
+}
+
+@test "open files, locks, mappings, a directory in part and a working directory outlive a killed daemon" {
+	start_service -n 2
+	begin_carrying
+	settled
+	strike
+	try_carried
+	settled
+	strike
+	try_carried
+	end_carrying
+	[ "$(find "$mnt/carried" -type f | wc -l)" -eq 307 ]
+	[ "$(status_of '.sessions | length')" -eq 1 ]
+}
+
+# ---- nothing is lost unseen, or done twice ----------------------------------------------------------
+
+loggers=2
+
+run_loggers() {
+	local n
+	for ((n = 0; n < loggers; n++)); do
+		mkdir -p "$mnt/ack.$n"
+		ACKLOG_LOSES=1 acklog run "$mnt/ack.$n" "$dir/ack.$n" $((seed + n)) >>"$dir/load.log" 2>&1 3>&- &
+		logger_pids[n]=$!
+	done
+}
+
+stop_loggers() {
+	local n
+	for ((n = 0; n < loggers; n++)); do
+		touch "$dir/ack.$n.stop"
+	done
+	for ((n = 0; n < loggers; n++)); do
+		exit_status "${logger_pids[n]}" 60 || die "an operation was answered wrongly: $(cat "$dir/load.log")"
+		acklog verify "$mnt/ack.$n" "$dir/ack.$n"
+	done
+}
+
+acknowledged() {
+	cat "$dir"/ack.? 2>/dev/null | grep -c '^done' || true
+}
+
+has_acknowledged() {
+	[ "$(acknowledged)" -ge "$1" ]
+}
+
+go_on() {
+	until_true 60 has_acknowledged $(($(acknowledged) + 200)) || die "operations do not go on: $(cat "$dir/load.log")"
+}
+
+@test "a daemon that is killed again and again does no operation twice and loses nothing that was synced" {
+	local i
+	seed=${RMEMFS_TEST_SEED:-$RANDOM}
+	echo "seed $seed"
+	start_service -n 8
+	run_loggers
+	for ((i = 0; i < 8; i++)); do
+		go_on
+		strike
+	done
+	go_on
+	stop_loggers
+	[ "$(status_of '.sessions | length')" -eq 1 ]
+}
+
+has_died() {
+	grep -q '^ended 137$' "$dir/steward"
+}
+
+# at_point POINT: a daemon dies there while operations are under way, and its successor goes on.
+at_point() {
+	RMEMFS_CRASH_AT=$1 start_service -n 1
+	run_loggers
+	until_true 60 has_died || die "it did not die at $1"
+	go_on
+	stop_loggers
+	rm -r "$mnt"/ack.*
+	stop_service
+	rm -r "$dir"/ack.* "$dir/notify"
+}
+
+@test "nor is anything between a request and its answer, wherever the daemon dies" {
+	local point
+	seed=${RMEMFS_TEST_SEED:-$RANDOM}
+	echo "seed $seed"
+	for point in rpc.sent rpc.answered open.recorded; do
+		at_point "$point:$((20 + RANDOM % 50))"
+	done
+}
+
+# In the second round the first name is given by another request than the one that the daemon dies at.
+@test "a name that is given or taken when the daemon dies is given or taken once" {
+	local point n
+	for point in rpc.sent rpc.answered open.recorded; do
+		for n in 1 2; do
+			RMEMFS_CRASH_AT=$point:$n start_service -n 1
+			(set -o noclobber && echo a >"$mnt/a" && echo b >"$mnt/b")
+			mkdir "$mnt/c"
+			ln "$mnt/a" "$mnt/c/a"
+			mv "$mnt/b" "$mnt/c/b"
+			rm "$mnt/a"
+			has_died
+			[ "$(cat "$mnt/c/a" "$mnt/c/b")" = "a
+b" ]
+			[ "$(ls "$mnt")" = c ]
+			rm -r "$mnt/c"
+			stop_service
+			rm "$dir/notify"
+		done
+	done
+}
+
+# has_said FILE LINES
+has_said() {
+	[ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+# hold_open NAME: a program that has the file open twice to write: fsop tells-each. Sets pid_of[NAME].
+declare -gA pid_of to_program
+hold_open() {
+	mkfifo "$dir/steps.$1"
+	fsop tells-each "$mnt/$1" <"$dir/steps.$1" >"$dir/said.$1" 2>&1 3>&- &
+	pid_of[$1]=$!
+	exec {fd}>"$dir/steps.$1"
+	to_program[$1]=$fd
+	until_true 10 has_said "$dir/said.$1" 1
+}
+
+# step NAME: its next step.
+step() {
+	echo >&"${to_program[$1]}"
+}
+
+# says NAME LINE...: it has ended, and has said this.
+says() {
+	local name=$1
+	shift
+	exit_status "${pid_of[$name]}" 10 || die "$(cat "$dir/said.$name")"
+	[ "$(tail -n +2 "$dir/said.$name")" = "$(printf '%s\n' "$@")" ] || die "$(cat "$dir/said.$name")"
+}
+
+written() {
+	[ "$(cat "$mnt/$1")" = written ]
+}
+
+@test "what was acknowledged and not committed is told once, to each who has the file open, and to no others" {
+	# shellcheck disable=SC2034 # for the helpers
+	ack_mode=local
+	RMEMFS_CRASH_AT=write.acknowledged:2 start_service -n 1
+	hold_open kept
+	step kept
+	until_true 10 written kept
+	sync "$mnt/kept"
+	hold_open lost
+	step lost
+	until_true 20 is_ready 2
+	step kept
+	step lost
+	says kept 'reader 0' 'first 0' 'second 0' 'first 0' 'second 0' 'third 0'
+	says lost 'reader 0' 'first EIO' 'second EIO' 'first 0' 'second 0' 'third 0'
+	[ "$(cat "$mnt/kept")" = written ]
+	[ ! -s "$mnt/lost" ]
+	echo again >"$mnt/lost"
+	[ "$(cat "$mnt/lost")" = again ]
+	grep -q 'what was written last to 1 files is lost' "$dir/daemon.log"
+}
+
+# ---- it ends ----------------------------------------------------------------------------------------
+
+# was_cut_off FILE: a call has ended with the connection, on its way or behind.
+was_cut_off() {
+	grep -qE 'Transport endpoint is not connected|Software caused connection abort' "$1" || die "$(cat "$1")"
+}
+
+# A call on a mount whose connection has ended.
+is_cut_off() {
+	[[ $(stat "$mnt" 2>&1 >/dev/null) == *"Transport endpoint is not connected" ]]
+}
+
+@test "a service that does not start again ends its mount at once" {
+	start_service
+	kill -KILL "$(pid_of_daemon)"
+	exit_status "$steward" 10 || [ $? -eq 137 ]
+	steward=
+	until_true 5 is_cut_off
+	umount "$mnt"
+}
+
+# bats test_tags=long
+@test "a mount whose descriptors are kept, and that no daemon takes, ends after half a minute" {
+	local began
+	start_service -k
+	exec {fd}<"$mnt"
+	kill -KILL "$(pid_of_daemon)"
+	began=$SECONDS
+	timeout 40 stat "$mnt/name" 2>"$dir/said" || true
+	was_cut_off "$dir/said"
+	[ $((SECONDS - began)) -ge 25 ]
+	exec {fd}<&-
+	kill -TERM "$steward"
+	exit_status "$steward" 10 || [ $? -eq 137 ]
+	steward=
+	umount "$mnt"
+}
+
+@test "without a server the successor ends the mount, and the next one mounts anew" {
+	start_service -n 30 connect_timeout=1
+	exec {fd}<"$mnt"
+	kill_server
+	kill -KILL "$(pid_of_daemon)"
+	timeout 20 stat "$mnt/name" 2>"$dir/said" || true
+	was_cut_off "$dir/said"
+	exec {fd}<&-
+	start_server
+	until_true 30 is_ready 2
+	echo a >"$mnt/a"
+	[ "$(cat "$mnt/a")" = a ]
+}
+
+@test "a successor that is killed ends the mount, and the next one mounts anew" {
+	local point
+	for point in revive.opened revive.adopted revive.connected revive.settled revive.resent; do
+		RMEMFS_CRASH_AT=$point start_service -c -n 3
+		exec {fd}<"$mnt"
+		kill -KILL "$(pid_of_daemon)"
+		until_true 20 is_ready 2
+		[[ $(stat -f "/proc/$$/fd/$fd" 2>&1) == *"not connected"* ]]
+		exec {fd}<&-
+		echo "$point" >"$mnt/a"
+		[ "$(cat "$mnt/a")" = "$point" ]
+		stop_service
+		rm "$dir/notify"
+	done
+}
+
+# A thread of the daemon waits in the kernel, in the notification of a name.
+tells_of_name() {
+	grep -qs fuse_reverse_inval_entry "/proc/$(pid_of_daemon)"/task/*/stack
+}
+
+# See leftover.bats: the directory's lock waits for an answer, so the daemon can't end before the mount has.
+@test "a killed daemon whose thread waits in the kernel ends its mount, and the next one mounts anew" {
+	local remover maker
+	start_service -n 60 io_threads=1,connect_timeout=1
+	mkdir "$mnt/dir"
+	touch "$mnt/dir/gone"
+	suspend "$server_pid"
+	rm -f "$mnt/dir/gone" 3>&- &
+	remover=$!
+	until_true 10 calling "$remover" unlink
+	sync "$mnt" # returns after it was sent
+	kill_server
+	kill -KILL "$remover"
+	exit_status "$remover" 10 || [ $? -eq 137 ]
+	(: >"$mnt/dir/made") 3>&- 2>"$dir/said" &
+	maker=$!
+	until_true 10 calling "$maker" create
+	spawn_armed name.changed:2
+	until_true 20 tells_of_name
+	expect_death name.changed:2
+	kill -KILL "$(pid_of_daemon)"
+	exit_status "$maker" 20 || true
+	was_cut_off "$dir/said"
+	start_server
+	until_true 40 is_ready 2
+	echo a >"$mnt/a"
+	[ "$(cat "$mnt/a")" = a ]
+}
+
+@test "an orderly end leaves nothing with the service manager" {
+	start_service -n 1
+	grep -q '^stored rmemfs-connection ' "$dir/steward"
+	umount "$mnt"
+	exit_status "$steward" 10
+	steward=
+	grep -q '^dropped rmemfs-connection$' "$dir/steward"
+	[ "$(grep -c '^run ' "$dir/steward")" -eq 1 ]
+}
+
+@test "a mount that shares, or that says nothing, gives the service manager no descriptors" {
+	start_service -n 1 share
+	run ! grep -q '^stored ' "$dir/steward"
+	stop_service
+	rm "$dir/notify"
+	start_service -n 1 share_later
+	run ! grep -q '^stored ' "$dir/steward"
+	grep -q "can't be revived: it has 'share_later'" "$dir/daemon.log"
+	stop_service
+	rm "$dir/notify"
+	start_service -n 1 norevive
+	run ! grep -q '^stored ' "$dir/steward"
+}

@@ -1,0 +1,212 @@
+/* test_growths.c - an export that is served gets more regions, or is refused them. */
+#include "tests/unit/server/meta_fixture.h"
+
+#include <dirent.h>
+#include <sys/eventfd.h>
+
+#include "common/transport/transport_ops.h"
+#include "server/memory/export_growth.h"
+#include "server/serve/growths.h"
+#include "server/session/client_session.h"
+#include "server/session/conn.h"
+#include "server/snapshot/snapshot.h"
+
+enum { REGION_BYTES = 1 << 20, NREGIONS = 2, NCHANNELS = 3, WAIT_MS = 20000 };
+
+static uint64_t left; /* keys */
+
+static uint64_t keys_left(const struct transport *t)
+{
+	return left;
+}
+
+static const struct transport_ops ops = {.keys_left = keys_left};
+static struct transport transport = {.ops = &ops};
+static struct port port = {.transport = &transport, .name = "verbs:10.0.0.1:7470"};
+static struct server server;
+static struct server_config config;
+static char name[] = "data";
+static struct export_config configured = {.name = name};
+static struct export *export;
+static struct client_session session;
+static struct conn conns[NCHANNELS];
+static struct new_exports new;
+static char why[RPC_TEXT_MAX];
+
+static void connect_all(void)
+{
+	list_init(&server.conns);
+	session = (struct client_session){.export = export};
+	for (unsigned i = 0; i < NCHANNELS; i++) {
+		conns[i] = (struct conn){.port = &port, .session = &session};
+		list_add_tail(&server.conns, &conns[i].all);
+	}
+}
+
+static int set_up(void **state)
+{
+	fx_set_up(state);
+	server_config_init(&config);
+	config.region_size = REGION_BYTES;
+	config.exports.v = &configured;
+	config.exports.n = 1;
+	config.metadata_reserve = (uint64_t)FX_STORE_MIB << 20;
+	configured.size = NREGIONS * REGION_BYTES;
+	server = (struct server){.meta = fx.m, .config = &config};
+	snprintf(server.dir.path, sizeof(server.dir.path), "%s", fx.dir);
+	snprintf(server.dir.regions, sizeof(server.dir.regions), "%s", fx.dir);
+	snprintf(server.dir.store, sizeof(server.dir.store), "%s", fx.dir);
+	server.dir.regions_block = PAGE_BYTES;
+	server.exports = calloc(1, sizeof(*server.exports));
+	assert_int_equal(snapshot_init(&server), 0);
+	assert_int_equal(export_plan(&config, &server.dir, &configured, 0, &export), 0);
+	assert_int_equal(export_prepare(export, &config, &server.dir), 0);
+	assert_int_equal(exports_add(server.exports, export), 0);
+	connect_all();
+	left = UINT64_MAX;
+	new = (struct new_exports){.server = &server, .config = &config};
+	new.fd = eventfd(0, EFD_CLOEXEC);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	new_exports_drop(&new);
+	close(new.fd);
+	export_remove_files(export);
+	exports_delete(server.exports);
+	snapshot_end(&server);
+	config.exports.v = NULL;
+	config.exports.n = 0;
+	server_config_fini(&config);
+	return fx_tear_down(state);
+}
+
+static unsigned files(void)
+{
+	DIR *d = opendir(fx.dir);
+	struct dirent *entry;
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while ((entry = readdir(d)))
+		n += strncmp(entry->d_name, "data.", 5) == 0;
+	closedir(d);
+	return n;
+}
+
+static int plan(uint64_t size)
+{
+	configured.size = size;
+	return growths_plan(&new, export, &configured, why, sizeof(why));
+}
+
+static void make(void)
+{
+	struct pollfd fd = {.fd = new.fd, .events = POLLIN};
+
+	eventfd_t n;
+
+	assert_int_equal(new_exports_begin(&new, why, sizeof(why)), 0);
+	/* An earlier thread may have left its word. */
+	do {
+		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+		assert_int_equal(eventfd_read(new.fd, &n), 0);
+	} while (atomic_load(&new.state) == NEW_EXPORTS_MAKING);
+	assert_int_equal(atomic_load(&new.state), NEW_EXPORTS_MADE);
+}
+
+static void growth__is_behind_what_is_there(void **state)
+{
+	const struct region_file *before[NREGIONS] = {export->regions[0], export->regions[1]};
+	struct meta_export described[1] = {{0}};
+
+	assert_int_equal(plan(5 * REGION_BYTES), 0);
+	make();
+	assert_int_equal(files(), 5);
+	assert_int_equal(export->nregions, NREGIONS);
+	assert_int_equal(growths_check(&new, why, sizeof(why)), 0);
+	assert_int_equal(growths_reserve(&new), 0);
+	growths_describe(&new, described);
+	assert_int_equal(described[0].nregions, 5);
+	assert_int_equal(described[0].npages * PAGE_BYTES, 5 * REGION_BYTES);
+	growths_take(&server, &new);
+	new_exports_settle(&new);
+	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
+	assert_int_equal(files(), 5);
+	assert_int_equal(export->nregions, 5);
+	assert_int_equal(export->npages * PAGE_BYTES, 5 * REGION_BYTES);
+	assert_true(server.reclaim);
+	for (unsigned i = 0; i < 5; i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "%s/data.%04u", fx.dir, i);
+		assert_string_equal(export->regions[i]->path, path);
+		assert_ptr_equal(export->regions[i]->addr, export->bases[i]);
+		assert_ptr_equal(described[0].bases[i], export->bases[i]);
+		if (i < NREGIONS)
+			assert_ptr_equal(export->regions[i], before[i]);
+	}
+}
+
+static void growth__that_nobody_takes_leaves_nothing(void **state)
+{
+	assert_int_equal(plan(4 * REGION_BYTES), 0);
+	make();
+	assert_int_equal(growths_reserve(&new), 0);
+	new_exports_drop(&new);
+	assert_int_equal(files(), NREGIONS);
+	assert_int_equal(export->nregions, NREGIONS);
+	assert_int_equal(plan(3 * REGION_BYTES), 0);
+	make();
+	growths_reserve(&new);
+	growths_take(&server, &new);
+	assert_int_equal(export->nregions, 3);
+}
+
+static void growth__takes_a_key_for_each_channel_and_region(void **state)
+{
+	server.ports = &port;
+	server.nports = 1;
+	left = 3 * NCHANNELS - 1;
+	assert_int_equal(plan(5 * REGION_BYTES), -ENOSPC);
+	assert_string_equal(why,
+		"export 'data' can't grow by 3 regions: its 3 channels over verbs:10.0.0.1:7470 "
+		"need a key to each, and the device has 8 left: unmount it where it is not needed, "
+		"or add another export, with a larger region_size");
+	new_exports_drop(&new);
+	left = 3 * NCHANNELS;
+	assert_int_equal(plan(5 * REGION_BYTES), 0);
+	/* Another mount may come meanwhile. */
+	left--;
+	assert_int_equal(growths_check(&new, why, sizeof(why)), -ENOSPC);
+}
+
+static void size__that_is_no_growth_is_refused(void **state)
+{
+	assert_int_equal(plan(REGION_BYTES), -EBUSY);
+	assert_non_null(strstr(why, "export 'data' has 2MiB and is configured with 1MiB: it can't "
+				    "be made smaller while it is served"));
+	assert_int_equal(plan(3 * REGION_BYTES + PAGE_BYTES), -EINVAL);
+	assert_non_null(strstr(why, "it can have 3MiB or 4MiB, by whole regions of 1MiB"));
+	assert_int_equal(plan((uint64_t)(EXPORT_REGIONS_MAX + 1) * REGION_BYTES), -EINVAL);
+	assert_non_null(strstr(why, "clients reach 1024 of them, so it can have 1GiB"));
+	atomic_store(&export->lost, true);
+	assert_int_equal(plan(4 * REGION_BYTES), -EIO);
+	assert_non_null(strstr(why, "a part of its memory is lost"));
+	assert_int_equal(new.growths.n, 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(growth__is_behind_what_is_there),
+		TEST(growth__that_nobody_takes_leaves_nothing),
+		TEST(growth__takes_a_key_for_each_channel_and_region),
+		TEST(size__that_is_no_growth_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
