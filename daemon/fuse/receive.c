@@ -45,10 +45,10 @@ static const uint64_t NEVER = UINT64_MAX;
 struct parked {
 	struct list link;
 	size_t len;
+	bool stays; /* while the mount is paused: it was read since then */
 	/* As in the request that the message becomes: */
 	bool interrupted;
 	uint32_t process;
-	bool stays; /* while the mount is paused: it was read since then */
 	int64_t since_ms;
 	int64_t read_ns;
 	_Alignas(16) uint8_t msg[];

@@ -121,12 +121,14 @@ static inline struct request *fs_fixture_make(
 	return req;
 }
 
-/* A message that a thread has read and has no room for; by default the first piece of an append. */
+/* A message that a thread has read and has no room for; by default the first piece of an append. It
+ * lies as struct parked of fuse/receive.c does. */
 struct fs_fixture_parked {
 	struct list link;
 	size_t len;
-	bool interrupted, stays;
-	int64_t since_ms;
+	bool stays, interrupted;
+	uint32_t process;
+	int64_t since_ms, read_ns;
 	_Alignas(16) struct fuse_in_header head;
 	struct fuse_write_in write;
 };
