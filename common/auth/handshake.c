@@ -405,6 +405,9 @@ static void refuse(struct handshake *h, enum handshake_reason reason)
 {
 	const char *detail = openssl_reason(), *after = reason_texts[reason].after;
 
+	/* Of these OpenSSL knows no more than that. */
+	if (reason == HANDSHAKE_UNKNOWN_KEY || reason == HANDSHAKE_OTHER_BYTES)
+		detail = NULL;
 	snprintf(h->why, sizeof(h->why), "%s%s%s%s%s%s", reason_texts[reason].before,
 		after ? h->key_id : "", after ? after : "", detail ? " (" : "",
 		detail ? detail : "", detail ? ")" : "");
@@ -465,6 +468,11 @@ enum handshake_state handshake_step(
 const char *handshake_key_id(const struct handshake *h)
 {
 	return h->role == HANDSHAKE_SERVER && h->state == HANDSHAKE_DONE ? h->key_id : NULL;
+}
+
+const char *handshake_offered_id(const struct handshake *h)
+{
+	return h->role == HANDSHAKE_SERVER ? h->key_id : "";
 }
 
 enum handshake_reason handshake_reason(const struct handshake *h)

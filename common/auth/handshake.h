@@ -91,6 +91,9 @@ enum handshake_state handshake_step(struct handshake *h, const void *in, size_t 
 
 /* Server, in DONE: the key that the client has proven to have. Else NULL. Lives as long as h. */
 const char *handshake_key_id(const struct handshake *h);
+/* Server: the id of the key that the client has offered, whether there is such a key or not, made
+ * printable; "": none yet. Lives as long as h. */
+const char *handshake_offered_id(const struct handshake *h);
 
 /* Why a handshake was refused. Never told to the peer. */
 enum handshake_reason {
@@ -108,7 +111,7 @@ enum { HANDSHAKE_NREASONS = HANDSHAKE_FAILED + 1 };
 
 enum handshake_reason handshake_reason(const struct handshake *h);
 /* The same as a text for the log, as "no key web1-zzzz here": it names the id, made printable, and
- * OpenSSL's reason. "" if it is not refused. Lives as long as h. */
+ * OpenSSL's reason if that says more. "" if it is not refused. Lives as long as h. */
 const char *handshake_refusal(const struct handshake *h);
 
 /* Bytes that both ends compute alike and nobody else can (RFC 8446, section 7.5): others for

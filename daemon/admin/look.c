@@ -8,7 +8,11 @@
 #include "daemon/file/inode.h"
 #include "daemon/fuse/receive.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/remote/remote.h"
 #include "daemon/request/io_thread.h"
+
+/* Signs of life go out each second, so the server has answered a later one. */
+#define FOR_MOUNTS_NS INT64_C(2000000000)
 
 /* A thread's answer belongs to that thread while it is on its way. */
 struct look_call {
@@ -36,6 +40,10 @@ static void list_request(struct request *req, void *arg)
 	const struct op *op = op_of(req);
 	struct look *look = arg;
 
+	bool for_mounts = op->wait == OP_AT_RPC &&
+			  clock_ns(CLOCK_BOOTTIME) - req->read_ns >= FOR_MOUNTS_NS &&
+			  rpc_may_wait_for_mounts(req->thread, &op->call);
+
 	look->nrequests++;
 	if (req->replied)
 		return;
@@ -48,6 +56,7 @@ static void list_request(struct request *req, void *arg)
 		.op = req->op,
 		.wait = op->wait,
 		.rpc = op->wait == OP_AT_RPC ? op->call.req.op : 0,
+		.for_mounts = for_mounts,
 		.ino = op->inode ? op->inode->ino : 0,
 		.pid = req->pid,
 		.since_ns = req->read_ns,
@@ -70,6 +79,7 @@ static void look_run(struct thread_call *call)
 		.nlock_waits = list_count(&fs_thread_of(c->thread)->lock_waits),
 	};
 	remote_look(c->thread, &look->remote);
+	io_thread_cpu(c->thread, &look->cpu);
 	request_each(c->thread, list_request, look);
 	pthread_mutex_lock(&looks->lock);
 	c->on_way = false;

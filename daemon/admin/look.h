@@ -11,6 +11,7 @@
 #ifndef RMEMFS_DAEMON_ADMIN_LOOK_H
 #define RMEMFS_DAEMON_ADMIN_LOOK_H
 
+#include "common/base/cpu_wait.h"
 #include "common/rpc/rpc.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_view.h"
@@ -23,7 +24,9 @@ enum { LOOK_REQUESTS = 32 };
 struct look_request {
 	enum request_op op;
 	enum op_wait wait;
-	enum rpc_op rpc;  /* OP_AT_RPC */
+	enum rpc_op rpc; /* OP_AT_RPC */
+	/* OP_AT_RPC: for so long that the server waits for another mount's lease, as it answers. */
+	bool for_mounts;
 	uint64_t ino;     /* of the export; 0: not known */
 	uint32_t pid;     /* of the thread that asked; 0: of another PID namespace */
 	int64_t since_ns; /* when it was read, as CLOCK_BOOTTIME tells */
@@ -35,8 +38,9 @@ struct look {
 	unsigned nrequests;          /* that have not ended */
 	unsigned nlisted;            /* in requests */
 	unsigned nwaiting[OP_WAITS]; /* by the thing that the operation waits for: callers wait */
-	int64_t oldest_ns;    /* when the oldest of them, or of what is parked, was read; 0: none */
-	unsigned nparked;     /* messages that wait for room */
+	int64_t oldest_ns; /* when the oldest of them, or of what is parked, was read; 0: none */
+	unsigned nparked;  /* messages that wait for room */
+	struct cpu_wait_view cpu;
 	unsigned nlock_waits; /* callers that wait for locks: they are no requests meanwhile */
 	struct look_request requests[LOOK_REQUESTS];
 };

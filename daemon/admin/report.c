@@ -88,6 +88,8 @@ static json_t *describe_request(const struct look_request *r, unsigned thread, i
 		op_wait_name(r->wait));
 
 	if (r->wait == OP_AT_RPC)
+		json_object_set_new(request, "for_mounts", json_boolean(r->for_mounts));
+	if (r->wait == OP_AT_RPC)
 		json_object_set_new(request, "rpc", json_text(rpc_op_info(r->rpc)->name));
 	return request;
 }
@@ -178,12 +180,35 @@ static const char *mount_state_name(const struct fs *fs, const struct session_vi
 	return connected ? "connected" : "connecting";
 }
 
+/* Of the thread that lacked it most. */
+static json_t *describe_cpu(const struct look *looks, unsigned n)
+{
+	const struct cpu_wait_view *worst = &looks[0].cpu;
+
+	for (unsigned i = 1; i < n; i++) {
+		const struct cpu_wait_view *cpu = &looks[i].cpu;
+
+		if (cpu->starved > worst->starved ||
+			(cpu->starved == worst->starved && cpu->npauses > worst->npauses))
+			worst = cpu;
+	}
+	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "span_ms",
+		json_integer(worst->span_ms), "wait_ms",
+		worst->known ? json_integer(worst->wait_ms) : json_null(), "total_wait_ms",
+		worst->known ? json_integer(worst->total_wait_ms) : json_null(), "late_ms",
+		json_integer(worst->late_ms), "throttled", (int)worst->throttled, "starved",
+		(int)worst->starved, "pauses", json_u64(worst->npauses), "recent_pauses",
+		json_u64(worst->recent_pauses), "longest_pause_ms",
+		json_integer(worst->longest_pause_ms));
+}
+
 static json_t *describe_session(const struct session *s, const struct session_view *view)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b}", "id", json_u64(view->id), "lease_ms",
-		json_u64(session_lease_ms(s)), "losses", json_u64(view->nlosses), "last_loss",
-		*view->why ? json_text(view->why) : json_null(), "read_only", view->read_only,
-		"squashed", view->squashed);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "id", json_u64(view->id),
+		"lease_ms", json_u64(session_lease_ms(s)), "losses", json_u64(view->nlosses),
+		"last_loss", *view->why ? json_text(view->why) : json_null(), "last_attempt",
+		*view->again_why ? json_text(view->again_why) : json_null(), "read_only",
+		view->read_only, "squashed", view->squashed);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -254,6 +279,7 @@ char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned
 	json_object_set_new(root, "state_ms", json_integer(state_ms));
 	json_object_set_new(root, "session", describe_session(fs->session, &session));
 	json_object_set_new(root, "granted", json_u64(grants_count(fs->grants) * PAGE_BYTES));
+	json_object_set_new(root, "cpu", describe_cpu(look, n));
 	json_object_set_new(root, "threads", describe_threads(look, n));
 	json_object_set_new(root, "oldest_request_ms", json_integer(oldest_ms(look, n, now_ns)));
 	json_object_set_new(root, "waiting", describe_waiting(look, n));

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mount_socket.h"
+#include "common/base/process_state.h"
 #include "common/base/util.h"
 #include "daemon/ctl/json.h"
 
@@ -175,7 +176,19 @@ static int read_all(int fd, unsigned limit_ms, char **text)
 	return -ENOMEM;
 }
 
-static int exchange(const char *path, const char *question, unsigned limit_ms, char **text)
+/* The process that listens; 0: it can't be seen here. */
+static int listener_of(int fd)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
+		return 0;
+	return process_state(peer.pid) ? peer.pid : 0;
+}
+
+static int exchange(
+	const char *path, const char *question, unsigned limit_ms, char **text, int *pid)
 {
 	char line[MOUNT_QUESTION_BYTES + 1];
 	size_t len = (size_t)snprintf(line, sizeof(line), "%s\n", question);
@@ -186,6 +199,7 @@ static int exchange(const char *path, const char *question, unsigned limit_ms, c
 	fd = ask_connect(path, limit_ms);
 	if (fd < 0)
 		return fd;
+	*pid = listener_of(fd);
 	err = send(fd, line, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -errno;
 	if (!err)
 		err = read_all(fd, limit_ms, text);
@@ -193,7 +207,24 @@ static int exchange(const char *path, const char *question, unsigned limit_ms, c
 	return err;
 }
 
-static void explain(const struct mount *mount, const char *path, int err, char *why, size_t whylen)
+static void explain_silence(int pid, char *why, size_t whylen)
+{
+	if (process_state_is_stopped(pid))
+		snprintf(why, whylen,
+			"its daemon does not answer in time: it is stopped: kill -CONT %d", pid);
+	else if (pid)
+		snprintf(why, whylen,
+			"its daemon does not answer in time: this machine gives it no CPU, or it "
+			"hangs: look at it by 'ps -L -o tid,stat,wchan,comm -p %d'",
+			pid);
+	else
+		snprintf(why, whylen,
+			"its daemon does not answer in time: it is stopped, or this machine gives "
+			"it no CPU: look at it by 'ps -C rmemfs -o pid,stat,wchan'");
+}
+
+static void explain(
+	const struct mount *mount, const char *path, int err, int pid, char *why, size_t whylen)
 {
 	switch (err) {
 	case -ENOENT:
@@ -216,9 +247,7 @@ static void explain(const struct mount *mount, const char *path, int err, char *
 				   : " and the group rmemfs-monitor");
 		break;
 	case -ETIMEDOUT:
-		snprintf(why, whylen,
-			"its daemon does not answer in time: it is stopped, or this machine gives "
-			"it no CPU: look at it by 'ps -C rmemfs -o pid,stat,wchan'");
+		explain_silence(pid, why, whylen);
 		break;
 	default:
 		snprintf(why, whylen, "%s: %s", path, errno_text(err));
@@ -232,7 +261,7 @@ int ctl_ask_mount(const struct mount *mount, const char *question, unsigned limi
 	autofree char *text = NULL;
 	char path[MOUNT_SOCKET_BYTES] = "";
 	const char *refusal;
-	int err = mount_socket_path(mount->uid, mount->minor, path);
+	int pid = 0, err = mount_socket_path(mount->uid, mount->minor, path);
 
 	*answer = NULL;
 	if (err) {
@@ -240,9 +269,9 @@ int ctl_ask_mount(const struct mount *mount, const char *question, unsigned limi
 			"XDG_RUNTIME_DIR does not say where the sockets of this user's mounts are");
 		return err == -ENOENT ? -EACCES : err;
 	}
-	err = exchange(path, question, limit_ms, &text);
+	err = exchange(path, question, limit_ms, &text, &pid);
 	if (err) {
-		explain(mount, path, err, why, whylen);
+		explain(mount, path, err, pid, why, whylen);
 		return err;
 	}
 	*answer = ctl_json_read(text);

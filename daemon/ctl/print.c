@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/conf/conf.h"
+#include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
 
 enum { SIZE_CHARS = 32 };
@@ -31,6 +32,16 @@ static void print_offsets(const json_t *store)
 				     "without large files can't list directories");
 }
 
+/* Not in the first seconds. */
+static void print_cpu(const json_t *root)
+{
+	struct cpu_wait_view view;
+	char text[CPU_WAIT_TEXT_BYTES];
+
+	if (ctl_cpu_view(root, &view) && view.span_ms >= CPU_WAIT_LEAST_MS)
+		printf("cpu: it %s\n", cpu_wait_text(&view, text));
+}
+
 static void print_server(const json_t *root)
 {
 	const json_t *store = json_object_get(root, "store"), *address;
@@ -45,6 +56,7 @@ static void print_server(const json_t *root)
 		size_of(store, "bytes", bytes));
 	print_offsets(store);
 	printf("lease_time %" PRIu64 " s\n", ctl_json_number(root, "lease_ms") / 1000);
+	print_cpu(root);
 	json_array_foreach(json_object_get(root, "listen"), i, address)
 		printf("listening on %s\n", json_string_value(address));
 }
@@ -184,15 +196,32 @@ static void print_counters(const char *indent, const json_t *n)
 		ctl_json_number(n, "rpcs"), ctl_json_number(n, "rpc_data_bytes"));
 }
 
+static double seconds_of(const json_t *object, const char *key)
+{
+	return (double)ctl_json_number(object, key) / 1000;
+}
+
+/* ", 8 given back late (2.6 s)" */
+static void print_late(const json_t *session)
+{
+	const json_t *late = json_object_get(session, "late_recalls");
+
+	if (ctl_json_number(late, "count"))
+		printf(", %" PRIu64 " given back late (%.1f s at most)",
+			ctl_json_number(late, "count"), seconds_of(late, "longest_ms"));
+}
+
 static void print_holder(const json_t *session)
 {
 	const json_t *n = json_object_get(session, "leases");
 
 	printf("  leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
-	       " exclusive; locks %" PRIu64 ", recalls %" PRIu64 "\n",
+	       " exclusive; locks %" PRIu64 ", recalls %" PRIu64,
 		ctl_json_number(n, "layouts"), ctl_json_number(n, "shared"),
 		ctl_json_number(n, "exclusive"), ctl_json_number(n, "locks"),
 		ctl_json_number(session, "recalls"));
+	print_late(session);
+	putchar('\n');
 }
 
 /* A session that is to end is in the way of others as long as these processes can reach its memory.
@@ -215,11 +244,6 @@ static bool has_processes(const json_t *holder)
 	return json_array_size(json_object_get(holder, "waits_for")) > 0;
 }
 
-static double seconds_of(const json_t *object, const char *key)
-{
-	return (double)ctl_json_number(object, key) / 1000;
-}
-
 /* Clients give a sign of life once a second, or more often. */
 enum { SILENT_MS = 2000 };
 
@@ -227,6 +251,11 @@ static void print_silence(const json_t *session)
 {
 	if (ctl_json_number(session, "silent_ms") >= SILENT_MS)
 		printf(", silent for %.1f s", seconds_of(session, "silent_ms"));
+	if (json_is_true(json_object_get(session, "stopped")))
+		printf(", its process is stopped");
+	if (ctl_json_number(json_object_get(session, "reconnects"), "count"))
+		printf(", connected again %" PRIu64 " times",
+			ctl_json_number(json_object_get(session, "reconnects"), "count"));
 }
 
 static void print_channel(const json_t *channel)
@@ -369,11 +398,13 @@ static void print_sharer(const json_t *session)
 	const json_t *n = json_object_get(session, "leases");
 
 	printf("%-20s %7" PRIu64 " %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %7" PRIu64
-	       "  %s\n",
+	       "  %s",
 		ctl_json_text(session, "export"), ctl_json_number(session, "id"),
 		ctl_json_number(n, "layouts"), ctl_json_number(n, "shared"),
 		ctl_json_number(n, "exclusive"), ctl_json_number(n, "locks"),
 		ctl_json_number(session, "recalls"), ctl_json_text(session, "client"));
+	print_late(session);
+	putchar('\n');
 }
 
 static void print_sharers(const json_t *root)
@@ -613,6 +644,7 @@ static void print_for_client(const json_t *root)
 		ctl_json_text(root, "version"), ctl_json_number(root, "uptime_ms") / 1000,
 		ctl_json_number(root, "lease_ms") / 1000, *key ? "with key " : "without a key",
 		key);
+	print_cpu(root);
 	print_exports(root);
 	print_sessions(root);
 }

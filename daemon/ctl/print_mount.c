@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "common/conf/conf.h"
+#include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
 
 enum { SIZE_CHARS = 32, LATE_MS = 1000 };
@@ -79,6 +80,24 @@ static void print_remedy(const json_t *root)
 			printf("            %s\n", remedies[i].text);
 }
 
+/* How the daemon's own threads run. */
+static void print_pauses(const json_t *root)
+{
+	struct cpu_wait_view view;
+	char text[CPU_WAIT_TEXT_BYTES], time[CTL_TIME_CHARS];
+
+	if (!ctl_cpu_view(root, &view))
+		return;
+	if (view.starved)
+		printf("            this daemon %s\n", cpu_wait_text(&view, text));
+	if (view.npauses)
+		printf("            this daemon did not run %" PRIu64
+		       " times (stopped, or no CPU), "
+		       "for %s at most\n",
+			view.npauses,
+			ctl_time_text((uint64_t)view.longest_pause_ms * 1000000, time));
+}
+
 static void print_head(const json_t *root)
 {
 	const json_t *session = json_object_get(root, "session");
@@ -100,6 +119,10 @@ static void print_head(const json_t *root)
 	if (ctl_json_number(session, "losses"))
 		printf("            connection lost %" PRIu64 " times, the last time: %s\n",
 			ctl_json_number(session, "losses"), ctl_json_text(session, "last_loss"));
+	if (*ctl_json_text(session, "last_attempt"))
+		printf("            the last attempt to connect: %s\n",
+			ctl_json_text(session, "last_attempt"));
+	print_pauses(root);
 	size_format(ctl_json_number(root, "granted"), size, sizeof(size));
 	printf("session     %" PRIu64 "%s%s, %s of free memory lent\n",
 		ctl_json_number(session, "id"),
@@ -178,11 +201,15 @@ static void print_requests(const json_t *requests)
 			printf("\n%-12s %10s %10s %8s  %s\n", "operation", "since", "inode", "pid",
 				"waits for");
 		any = true;
-		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s\n",
+		printf("%-12s %10s %10" PRIu64 " %8" PRIu64 "  %s%s%s%s\n",
 			ctl_json_text(r, "operation"), age_text(r, "age_ms", age),
 			ctl_json_number(r, "inode"), ctl_json_number(r, "pid"),
 			ctl_wait_text(ctl_json_text(r, "waits_for")),
-			*ctl_json_text(r, "rpc") ? " to " : "", ctl_json_text(r, "rpc"));
+			*ctl_json_text(r, "rpc") ? " to " : "", ctl_json_text(r, "rpc"),
+			json_is_true(json_object_get(r, "for_mounts"))
+				? ", and that for another mount that has the file: see 'rmemfsctl "
+				  "who' of the server"
+				: "");
 	}
 }
 
@@ -221,14 +248,17 @@ void ctl_print_mounts(const json_t *list)
 	{
 		const json_t *answer = json_object_get(m, "answer");
 		uint64_t oldest = ctl_json_number(answer, "oldest_request_ms");
+		const char *attempt =
+			ctl_json_text(json_object_get(answer, "session"), "last_attempt");
 		char state[64], age[CTL_TIME_CHARS];
 
-		printf("%-*s  %-*s  %-9s  %-10s  %s\n", places, ctl_json_text(m, "mountpoint"),
+		printf("%-*s  %-*s  %-9s  %-10s  %s%s%s\n", places, ctl_json_text(m, "mountpoint"),
 			sources, ctl_json_text(m, "source"),
 			*ctl_json_text(answer, "transport") ? ctl_json_text(answer, "transport")
 							    : "?",
 			oldest >= LATE_MS ? age_text(answer, "oldest_request_ms", age) : "-",
 			json_is_null(answer) ? ctl_json_text(m, "error")
-					     : state_text(answer, state, sizeof(state)));
+					     : state_text(answer, state, sizeof(state)),
+			*attempt ? ": " : "", attempt);
 	}
 }

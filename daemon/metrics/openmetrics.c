@@ -303,6 +303,12 @@ static const struct number server_numbers[] = {
 	{"rmemfs_server_refused", "counter",
 		"READs and WRITEs to memory to which their client had no right (any more).",
 		"refused", 1},
+	{"rmemfs_server_cpu_wait_seconds", "counter",
+		"For how long the server's thread has waited for a CPU.", "cpu.total_wait_ms",
+		1000},
+	{"rmemfs_server_late_seconds", "gauge",
+		"How late the server was at most, in the last 10 s, with something that was due.",
+		"cpu.late_ms", 1000},
 };
 
 static const struct number export_numbers[] = {

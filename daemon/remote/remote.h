@@ -59,6 +59,9 @@ struct rpc_call {
  * slots of their own. done() is never called from within. A request longer than a message ends with
  * -EMSGSIZE. The caller checks its values (lengths and characters of names, ranges). */
 void rpc_start(struct io_thread *thread, struct rpc_call *call);
+/* Whether its answer may be late because another mount has to give something back first: the mount
+ * shares, and the server answers other messages. */
+bool rpc_may_wait_for_mounts(const struct io_thread *thread, const struct rpc_call *call);
 /* Takes a call back that has not been sent yet: true, and done() is not called. */
 bool rpc_cancel(struct io_thread *thread, struct rpc_call *call);
 

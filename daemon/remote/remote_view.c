@@ -29,6 +29,7 @@ void session_look(struct session *s, struct session_view *view)
 	view->nlosses = s->nlosses;
 	view->down_ms = s->ndown ? s->down_ms : 0;
 	snprintf(view->why, sizeof(view->why), "%s", s->down_why);
+	snprintf(view->again_why, sizeof(view->again_why), "%s", s->again_why);
 	snprintf(view->no_verbs, sizeof(view->no_verbs), "%s", s->no_verbs);
 	pthread_mutex_unlock(&s->lock);
 }

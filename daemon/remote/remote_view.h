@@ -20,12 +20,13 @@ struct remote_view {
 void remote_look(const struct io_thread *thread, struct remote_view *view);
 
 struct session_view {
-	uint64_t id;        /* its number at the server; 0: another one is being made */
-	uint64_t nlosses;   /* of the connection, since it was mounted */
-	int64_t down_ms;    /* since when channels are to come back; 0: none is */
-	char why[256];      /* of the last loss; "": there was none */
-	char no_verbs[512]; /* transport=auto on tcp: why it is not on verbs; else "" */
-	bool lost;          /* the server knows it no more: everything fails with ESTALE */
+	uint64_t id;         /* its number at the server; 0: another one is being made */
+	uint64_t nlosses;    /* of the connection, since it was mounted */
+	int64_t down_ms;     /* since when channels are to come back; 0: none is */
+	char why[256];       /* of the last loss; "": there was none */
+	char again_why[256]; /* why the last attempt to come back has failed; "": it has not */
+	char no_verbs[512];  /* transport=auto on tcp: why it is not on verbs; else "" */
+	bool lost;           /* the server knows it no more: everything fails with ESTALE */
 	bool read_only;
 	bool squashed; /* users count as others */
 };

@@ -45,6 +45,9 @@ static uint64_t open_mask(const struct remote *r, unsigned i, unsigned n)
 	return (mask_below(nopen) | kept) & ~reserved_mask(r);
 }
 
+/* Signs of life are answered each second. */
+enum { HEARD_MS = 1000 };
+
 /* Whether it may wait until another client has given something back. Other calls may take the kept
  * slots. */
 static bool may_wait_for_others(const struct rpc_call *call)
@@ -275,6 +278,14 @@ void rpc_start(struct io_thread *thread, struct rpc_call *call)
 		waiting = &r->rpc_waiting_nested;
 	list_add_tail(waiting, &call->link);
 	slots_pump(r);
+}
+
+bool rpc_may_wait_for_mounts(const struct io_thread *thread, const struct rpc_call *call)
+{
+	const struct remote *r = thread->remote;
+
+	return r->session->sharing && may_wait_for_others(call) && r->state == REMOTE_READY &&
+	       r->mute_ms < HEARD_MS;
 }
 
 bool rpc_cancel(struct io_thread *thread, struct rpc_call *call)

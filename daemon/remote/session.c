@@ -654,6 +654,7 @@ void session_channel_down(struct session *s, const char *why)
 		s->down_ms = now_ms();
 		s->complain_ms = s->down_ms + COMPLAIN_MS;
 		s->restarted = s->refusal_told = false;
+		s->again_why[0] = '\0';
 	}
 	pthread_mutex_unlock(&s->lock);
 	scout_channel_lost(s);
@@ -665,6 +666,7 @@ void session_channel_back(struct session *s)
 
 	pthread_mutex_lock(&s->lock);
 	if (--s->ndown == 0) {
+		s->again_why[0] = '\0';
 		pause = now_ms() - s->down_ms;
 		log_notice("server %s: connected again after %lld.%lld s%s", s->server,
 			(long long)pause / 1000, (long long)pause % 1000 / 100,
@@ -692,6 +694,8 @@ void session_complain(struct session *s, const char *why, bool refused)
 	int64_t now = now_ms();
 
 	pthread_mutex_lock(&s->lock);
+	if (s->ndown)
+		snprintf(s->again_why, sizeof(s->again_why), "%s", why);
 	if (!s->complain_ms)
 		s->complain_ms = now + COMPLAIN_MS;
 	if (now >= s->complain_ms || (refused && !s->refusal_told)) {

@@ -146,8 +146,9 @@ struct session {
 	unsigned ndown;      /* channels that were ready, and are to become so again */
 	int64_t down_ms, complain_ms;
 	uint64_t nlosses;
-	char down_why[256]; /* of the last loss */
-	bool refusal_told;  /* since the loss */
+	char down_why[256];  /* of the last loss */
+	char again_why[256]; /* the last attempt to connect since the loss failed; "": none has */
+	bool refusal_told;   /* since the loss */
 };
 
 /* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. While

@@ -114,3 +114,8 @@ unsigned io_thread_siblings(const struct io_thread *thread)
 {
 	return thread->priv->nsiblings;
 }
+
+void io_thread_cpu(const struct io_thread *thread, struct cpu_wait_view *view)
+{
+	cpu_wait_look(&thread->priv->cpu, now_ms(), view);
+}

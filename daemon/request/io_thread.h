@@ -67,4 +67,8 @@ void io_thread_call_later(struct io_thread *thread, struct thread_call *call, un
 /* Time as of this turn of the loop, BOOTTIME ms. */
 int64_t io_thread_now(const struct io_thread *thread);
 
+/* How much the thread lacked a CPU, and how late it was. */
+struct cpu_wait_view;
+void io_thread_cpu(const struct io_thread *thread, struct cpu_wait_view *view);
+
 #endif

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/cpu_wait.h"
 #include "common/base/list.h"
 #include "common/base/spin.h"
 #include "daemon/request/counters.h"
@@ -48,6 +49,7 @@ struct io_thread_private {
 	bool polling_fuse;      /* fuse_fd is in epoll_fd */
 	int64_t now, next_tick; /* now: of this turn, in ms, and in now_ns */
 	int64_t now_ns;
+	struct cpu_wait cpu;
 	int64_t turned_ms;    /* atomic: the last turn's now, for main */
 	int64_t slow_look_ms; /* when serve/slow.c looks next */
 	struct spinning spinning;

@@ -33,7 +33,9 @@ enum {
 	LUCK_MAX = 3,
 	TRY_EVERY = 8,
 	EVENT_BATCH = 32,
-	LATE_MS = 5000,       /* a tick that comes later than this is logged */
+	LATE_LOG_MS = 10000,
+	LATE_LOG_BURST = 8,
+	SLOW_LOOK_MS = 1000,
 	STOP_LIMIT_MS = 1500, /* for commits when the mount is gone */
 };
 
@@ -166,10 +168,17 @@ static unsigned handle_events(struct io_thread *thread)
 	return (unsigned)n;
 }
 
-/* The thread's requests stood still, and neither the server nor the connection tells why. */
-static void tell_late(const struct io_thread *thread, int64_t late_ms)
+/* The thread's requests stood still, and neither the server nor the connection tells why. The log
+ * names the cause of a request's wait only if it still waits a second later. */
+static void judge_late(struct io_thread *thread, int64_t late_ms)
 {
-	if (late_ms >= LATE_MS)
+	static struct log_ratelimit limit = {.burst = LATE_LOG_BURST};
+	struct io_thread_private *priv = thread->priv;
+
+	if (!cpu_wait_late(&priv->cpu, late_ms, priv->now))
+		return;
+	priv->slow_look_ms = priv->now + SLOW_LOOK_MS;
+	if (log_ratelimit_ok(&limit, LATE_LOG_MS))
 		log_warning(
 			"thread %u did not run for %lld.%lld s: the process was stopped, or this "
 			"machine was paused or gave it no CPU",
@@ -220,7 +229,8 @@ static void tick(struct io_thread *thread)
 	if (priv->now < priv->next_tick)
 		return;
 	if (priv->next_tick)
-		tell_late(thread, priv->now - priv->next_tick);
+		judge_late(thread, priv->now - priv->next_tick);
+	cpu_wait_tick(&priv->cpu, priv->now);
 	priv->next_tick = priv->now + TICK_MS;
 	look_after_readers(thread);
 	fs_tick(thread, priv->now);
@@ -352,6 +362,7 @@ void loop_run(struct io_thread *thread)
 {
 	/* We clean pages for the kernel: reclaim within our allocations must not wait for us. */
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+	cpu_wait_init(&thread->priv->cpu);
 	while (!loop_ended(thread)) {
 		if (turn(thread))
 			continue;
@@ -360,4 +371,5 @@ void loop_run(struct io_thread *thread)
 		else
 			sched_yield(); /* to programs that were woken on this CPU */
 	}
+	cpu_wait_fini(&thread->priv->cpu);
 }

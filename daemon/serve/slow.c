@@ -6,6 +6,7 @@
 #include "common/base/util.h"
 #include "daemon/file/inode.h"
 #include "daemon/op/op.h"
+#include "daemon/remote/remote.h"
 #include "daemon/request/counters.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/serve/fs.h"
@@ -42,10 +43,13 @@ static void slow_tell(const struct untold *untold)
 	struct request *req = untold->oldest;
 	const struct op *op = op_of(req);
 	long long ms = (long long)waited_ms(req, untold->now_ns);
-	char rpc[64] = "", more[48] = "";
+	char rpc[96] = "", more[48] = "";
 
 	if (op->wait == OP_AT_RPC)
-		snprintf(rpc, sizeof(rpc), " (%s)", rpc_op_info(op->call.req.op)->name);
+		snprintf(rpc, sizeof(rpc), " (%s)%s", rpc_op_info(op->call.req.op)->name,
+			rpc_may_wait_for_mounts(req->thread, &op->call)
+				? ", perhaps for another mount that has the file"
+				: "");
 	if (untold->n > 1)
 		snprintf(more, sizeof(more), "; %u more wait%s", untold->n - 1,
 			untold->n == 2 ? "s" : "");

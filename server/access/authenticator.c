@@ -31,6 +31,8 @@ struct attempt {
 	struct access_proof proof;
 	struct channel_keys keys;
 	char refusal[256];
+	char offered[AUTH_KEY_ID_MAX + 1];
+	bool offered_known;
 	uint8_t kind, client_hello[HANDSHAKE_HELLO_BYTES], server_hello[HANDSHAKE_HELLO_BYTES];
 	uint8_t in[HANDSHAKE_FLIGHT_MAX], out[HANDSHAKE_FLIGHT_MAX];
 };
@@ -81,10 +83,12 @@ static void run_step(struct authenticator *a, struct attempt *at)
 		at->handshake, at->in, at->inlen, at->out, sizeof(at->out), &at->outlen);
 	if (at->state == HANDSHAKE_MORE)
 		return;
+	at->offered_known = handshake_reason(at->handshake) == HANDSHAKE_OTHER_BYTES;
+	snprintf(at->offered, sizeof(at->offered), "%s", handshake_offered_id(at->handshake));
 	snprintf(at->refusal, sizeof(at->refusal), "%s%s", handshake_refusal(at->handshake),
-		handshake_reason(at->handshake) == HANDSHAKE_OTHER_BYTES
-			? ": compare 'rmemfsctl keycheck' on both machines"
-			: "");
+		at->offered_known ? ": compare 'rmemfsctl keycheck' on both machines, and "
+				    "copy the server's file over the client's"
+				  : "");
 	if (at->state == HANDSHAKE_DONE && handshake_keys(at->handshake, at->client_hello,
 						   at->server_hello, at->kind, &at->keys)) {
 		at->state = HANDSHAKE_REFUSED;
@@ -314,4 +318,10 @@ const struct channel_keys *attempt_keys(const struct attempt *at)
 const char *attempt_refusal(const struct attempt *at)
 {
 	return at->refusal;
+}
+
+const char *attempt_offered_id(const struct attempt *at, bool *known)
+{
+	*known = at->offered_known;
+	return at->offered;
 }

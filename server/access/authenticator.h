@@ -62,5 +62,8 @@ const struct access_proof *attempt_proof(const struct attempt *at);
 const struct channel_keys *attempt_keys(const struct attempt *at);
 /* REFUSED: why, for the log. */
 const char *attempt_refusal(const struct attempt *at);
+/* REFUSED: the id of the key that the peer has offered, printable; "": none. *known: there is a key
+ * of that id, and it has other bytes. */
+const char *attempt_offered_id(const struct attempt *at, bool *known);
 
 #endif

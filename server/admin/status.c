@@ -21,6 +21,7 @@
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
 #include "server/admin/status_text.h"
+#include "server/admin/trouble.h"
 
 static json_t *json_u64(uint64_t n)
 {
@@ -342,12 +343,13 @@ static json_t *describe_squash(const struct client_session *session)
 
 static json_t *describe_session(const struct client_session *session)
 {
+	json_t *object;
 	json_t *channels = json_array();
 
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:s s:o s:s s:s s:i s:b s:b s:b s:o s:o s:i s:I s:I s:o s:o s:o}",
+	object = json_pack("{s:I s:s s:o s:s s:s s:i s:b s:b s:b s:o s:o s:i s:I s:I s:o s:o s:o}",
 		"id", (json_int_t)session->stored.id, "holder", session->stored.holder, "client",
 		status_text_string(session->stored.client), "export", session->export->name,
 		"state", status_state_name(session), "wire_version",
@@ -359,6 +361,9 @@ static json_t *describe_session(const struct client_session *session)
 		"silent_ms", (json_int_t)(now_ms() - session->heard_ms), "requests",
 		(json_int_t)session->requests, "channels", channels, "counters",
 		describe_counters(&session->counters), "waits_for", status_waits_for(session));
+	if (object)
+		trouble_describe_session(session, object);
+	return object;
 }
 
 static json_t *describe_identity(const struct server *s)
@@ -416,6 +421,8 @@ static json_t *status_describe(struct server *s, bool names)
 	json_object_set_new(root, "totals", describe_counters(&sum));
 	json_object_set_new(root, "channels", json_u64(s->nconns));
 	json_object_set_new(root, "refused", json_u64(sum_refused(s)));
+	json_object_set_new(root, "cpu", trouble_describe_cpu(s));
+	json_object_set_new(root, "refused_keys", trouble_describe_refusals(s));
 	return root;
 }
 
@@ -470,10 +477,11 @@ static json_t *describe_for_client(const struct conn *c)
 		json_decref(sessions);
 		return status_describe(s, false);
 	}
-	return json_pack("{s:s s:i s:I s:I s:s s:o s:o}", "version", RMEMFS_VERSION, "wire_version",
-		(int)wire_version(), "uptime_ms", (json_int_t)(now_ms() - s->start_ms), "lease_ms",
-		(json_int_t)s->lease_ms, "key", c->has_proof ? c->proof.id : "", "exports", exports,
-		"sessions", sessions);
+	return json_pack("{s:s s:i s:I s:I s:s s:o s:o s:o}", "version", RMEMFS_VERSION,
+		"wire_version", (int)wire_version(), "uptime_ms",
+		(json_int_t)(now_ms() - s->start_ms), "lease_ms", (json_int_t)s->lease_ms, "key",
+		c->has_proof ? c->proof.id : "", "exports", exports, "sessions", sessions, "cpu",
+		trouble_describe_cpu(s));
 }
 
 /* ---- over tcp and verbs ---------------------------------------------------------------------- */

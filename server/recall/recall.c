@@ -104,6 +104,7 @@ static void drop_recall(struct recall *r)
 	PROBE(rmemfs_server, recall_end, r->session->stored.id, &r->session->stored.client[0],
 		r->at->ino);
 	recall_tell_untold(r);
+	recall_note_end(r);
 	list_del(&r->of_inode);
 	list_del(&r->of_session);
 	free(r);

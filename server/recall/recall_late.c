@@ -1,9 +1,11 @@
 /* recall_late.c - see recall_private.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/process_state.h"
 #include "common/base/util.h"
 #include "server/recall/recall_private.h"
 #include "server/recall/page_reuse.h"
@@ -13,6 +15,8 @@ enum {
 	SLOW_MS = 1000,
 	LOG_MS = 1000,
 	LOG_BURST = 64,
+	/* A client gives a sign of life once a second. */
+	SILENT_MS = 2000,
 	QUICK_STEPS = 16,
 	/* A pause between two ticks counts for at most this share of the lease time. */
 	STILL_SHARE = 4,
@@ -20,22 +24,74 @@ enum {
 
 /* ---- what takes long ------------------------------------------------------------------------- */
 
+/* The process of a session over shm, if it is stopped; else 0. */
+static int stopped_process(const struct client_session *session)
+{
+	list_for_each (pos, &session->conns) {
+		int pid = channel_peer_pid(list_entry(pos, struct conn, link)->channel);
+
+		if (process_state_is_stopped(pid))
+			return pid;
+	}
+	return 0;
+}
+
+static bool server_is_starved(const struct server *s, int64_t now)
+{
+	struct cpu_wait_view view;
+
+	cpu_wait_look(&s->cpu, now, &view);
+	return view.starved;
+}
+
+/* The reason, as far as it is known: "; its connection is gone". "": nothing. */
+static void describe_cause(const struct client_session *session, int64_t now, char *buf, size_t len)
+{
+	long long silent_ms = (long long)(now - session->heard_ms);
+	int pid = stopped_process(session);
+
+	*buf = '\0';
+	if (server_is_starved(session->server, now))
+		snprintf(buf, len, "; but this server itself gets too little CPU");
+	else if (pid)
+		snprintf(buf, len, "; its process %d is stopped: kill -CONT %d", pid, pid);
+	else if (list_empty(&session->conns))
+		snprintf(buf, len, "; its connection is gone");
+	else if (silent_ms >= SILENT_MS)
+		snprintf(buf, len, "; nothing was heard of it for %lld.%lld s", silent_ms / 1000,
+			silent_ms % 1000 / 100);
+}
+
 static void recall_late_tell(struct recall *r)
 {
-	int64_t ms = now_ms() - r->since_ms;
+	int64_t now = now_ms(), ms = now - r->since_ms;
+	char cause[96];
 
 	r->slow = SLOW_TOLD;
+	describe_cause(r->session, now, cause, sizeof(cause));
 	log_warning("session %" PRIu64 " of %s at export '%s' has not given back inode %" PRIu64
-		    " for %lld.%lld s, and others wait for it%s%s",
+		    " for %lld.%lld s, and others wait for it%s%s%s",
 		r->session->stored.id, r->session->stored.client, r->at->export->name, r->at->ino,
 		(long long)ms / 1000, (long long)ms % 1000 / 100, r->at->path ? ": " : "",
-		r->at->path ? r->at->path : "");
+		r->at->path ? r->at->path : "", cause);
 }
 
 void recall_tell_untold(struct recall *r)
 {
 	if (r->slow == SLOW_UNTOLD)
 		recall_late_tell(r);
+}
+
+void recall_note_end(const struct recall *r)
+{
+	struct late_recalls *late = &r->session->late;
+	int64_t now = now_ms(), ms = now - r->since_ms;
+
+	if (ms < SLOW_MS || server_is_starved(r->session->server, now))
+		return;
+	late->count++;
+	recent_add(&late->recent, now);
+	late->longest_ms = max_i64(late->longest_ms, ms);
 }
 
 /* Early enough that the log can have the path before the session is ended. */

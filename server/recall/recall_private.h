@@ -77,6 +77,8 @@ void recall_end_late(struct client_session *session, int64_t now);
 
 /* Logs the recall if it is slow and was not logged yet, with the path if it is known. */
 void recall_tell_untold(struct recall *r);
+/* The recall is over: counts it for the session if it took long. */
+void recall_note_end(const struct recall *r);
 /* Frees the path, or ends the search for it. */
 void recall_forget_path(struct recalls *rs, struct contested *at);
 

@@ -17,6 +17,7 @@
 #include "server/recall/page_reuse.h"
 #include "server/recall/recall.h"
 #include "server/serve/dispatch.h"
+#include "server/serve/lateness.h"
 #include "server/serve/reload.h"
 #include "server/session/attach.h"
 #include "server/session/lost_memory.h"
@@ -122,8 +123,9 @@ void control_tell_status(struct server *s)
 	unsigned nexports = s->exports->n;
 
 	s->nsessions_told = s->nsessions;
-	service_status("serving %u export%s, %u session%s", nexports, nexports == 1 ? "" : "s",
-		s->nsessions, s->nsessions == 1 ? "" : "s");
+	service_status("serving %u export%s, %u session%s%s", nexports, nexports == 1 ? "" : "s",
+		s->nsessions, s->nsessions == 1 ? "" : "s",
+		s->starved_told ? "; short of CPU: see 'rmemfsctl health'" : "");
 }
 
 /* This call proves that the metadata thread goes round its loop: see service.h. A round is short
@@ -142,6 +144,7 @@ int control_tick(struct server *s)
 {
 	int64_t now = now_ms(), next;
 
+	lateness_tick(s, now);
 	next = sessions_judge(s, now);
 	next = tick_sooner(next, places_tick(s, now));
 	next = tick_sooner(next, lost_memory_tick(s, now));
@@ -156,6 +159,7 @@ int control_tick(struct server *s)
 	next = tick_sooner(next, fullness_tick(s, now));
 	next = tick_sooner(next, sessions_tick(s, now));
 	next = tick_sooner(next, tell_manager(s, now));
+	lateness_expect(s, next);
 	return next < 0 ? -1 : (int)max_i64(1, next - now);
 }
 

@@ -8,6 +8,7 @@
 #include "server/serve/reload.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,6 +293,24 @@ static void reload_give_up(const char *why)
 	_exit(SERVER_FAILED);
 }
 
+static const char *name_limit(uint64_t limit, char buf[32])
+{
+	snprintf(buf, 32, "%" PRIu64, limit);
+	return limit ? buf : "no limit";
+}
+
+static void set_inodes(struct export *export, uint64_t inodes)
+{
+	char before[32], after[32];
+
+	if (inodes != export->max_inodes)
+		log_event(LOG_LEVEL_NOTICE,
+			&(struct log_fields){.event = "reload", .export = export->name},
+			"export '%s': inodes: %s -> %s", export->name,
+			name_limit(export->max_inodes, before), name_limit(inodes, after));
+	export->max_inodes = inodes;
+}
+
 static void serve_new(struct server *s)
 {
 	struct reload *r = s->reload;
@@ -301,7 +320,7 @@ static void serve_new(struct server *s)
 		const struct export_config *config =
 			server_config_find(&r->config, s->exports->v[i]->name);
 
-		s->exports->v[i]->max_inodes = config->inodes;
+		set_inodes(s->exports->v[i], config->inodes);
 		export_set_file(s->exports->v[i], config->path);
 	}
 	for (unsigned i = 0; i < r->new.exports.n; i++) {

@@ -264,6 +264,7 @@ int server_new(struct server_config *config, struct server **out)
 	s->lease_limit = (uint32_t)config->lease_limit;
 	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
 	s->reclaim = true;
+	cpu_wait_init(&s->cpu);
 	init_lists(s);
 	block_signals();
 	raise_descriptor_limit();
@@ -337,6 +338,7 @@ void server_delete(struct server *s)
 		close(s->epoll_fd);
 	start_close_sets(s);
 	stop_delete(s);
+	cpu_wait_fini(&s->cpu);
 	access_current_fini(&s->access);
 	/* The process keeps the lock: see memdir.h. */
 	free(s);

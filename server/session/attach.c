@@ -120,6 +120,20 @@ static void log_begin(const struct client_session *session, const struct conn *c
 		flags & ATTACH_SHARED ? ", share" : "", *note ? ", " : "", note);
 }
 
+static void note_joined(struct client_session *session, const struct conn *c, bool resumed)
+{
+	bool again = c->index == 0 && resumed && !session->restored;
+
+	session->heard_ms = now_ms();
+	session->keyed = c->keyed;
+	session->restored = session->process_gone = session->fell_silent = false;
+	snprintf(session->key, sizeof(session->key), "%s", c->has_proof ? c->proof.id : "");
+	if (!again)
+		return;
+	session->nreconnects++;
+	recent_add(&session->reconnects, session->heard_ms);
+}
+
 /* The channel becomes the session's. */
 static void join(struct client_request *req, struct client_session *session)
 {
@@ -143,9 +157,7 @@ static void join(struct client_request *req, struct client_session *session)
 	session->squash = c->squash;
 	session->attached |= UINT64_C(1) << a->channel;
 	session->live |= UINT64_C(1) << a->channel;
-	session->heard_ms = now_ms();
-	session->keyed = c->keyed;
-	session->restored = session->process_gone = session->fell_silent = false;
+	note_joined(session, c, resumed);
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
 		log_begin(session, c, resumed);
 	err = answer_attach(req, session, resumed);

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -129,9 +131,30 @@ static void proven(struct conn *c, struct client_request *req)
 	client_request_answer(req, &(struct rpc_reply){0});
 }
 
+/* For the log: one line for many refusals of one peer. NULL: not now. */
+static const char *note_refusal(const struct conn *c, char *buf, size_t len)
+{
+	struct refusal refusal = {0};
+	uint64_t untold;
+
+	snprintf(refusal.key, sizeof(refusal.key), "%s",
+		attempt_offered_id(c->attempt, &refusal.known));
+	snprintf(refusal.reason, sizeof(refusal.reason), "%s", attempt_refusal(c->attempt));
+	if (!refusals_add(
+		    &c->server->refusals, &refusal, channel_peer(c->channel), now_ms(), &untold))
+		return NULL;
+	if (!untold)
+		return attempt_refusal(c->attempt);
+	snprintf(buf, len, "%s (and %" PRIu64 " times since the last such line)",
+		attempt_refusal(c->attempt), untold);
+	return buf;
+}
+
 static void refused(struct conn *c, struct client_request *req)
 {
-	client_request_deny(req, -EACCES, attempt_refusal(c->attempt), "not accepted");
+	char line[320];
+
+	client_request_deny(req, -EACCES, note_refusal(c, line, sizeof(line)), "not accepted");
 	forget_attempt(c);
 	/* The answer still goes out. */
 	conn_disconnect(c);

@@ -7,6 +7,7 @@
 #ifndef RMEMFS_SERVER_SESSION_CLIENT_SESSION_H
 #define RMEMFS_SERVER_SESSION_CLIENT_SESSION_H
 
+#include "common/base/recent.h"
 #include "server/base/retry.h"
 #include "server/session/context.h"
 
@@ -21,6 +22,13 @@ struct page_recall {
 	 * those that have gone since it began, and was kept_left then. */
 	uint64_t kept, kept_left;
 	int64_t kept_ms;
+};
+
+/* Recalls that a session answered late, so that others waited: see recall_late.c. */
+struct late_recalls {
+	uint64_t count;
+	struct recent recent;
+	int64_t longest_ms;
 };
 
 struct client_session {
@@ -50,7 +58,12 @@ struct client_session {
 	int64_t lost_ms;    /* when it lost its last conn */
 	/* How long that conn had been silent, if it was closed for that. */
 	int64_t silent_ms;
-	uint64_t frozen;   /* the snapshot for which it has ended its writes */
+	/* How often its channel 0 was attached again, in this run of the server. */
+	uint64_t nreconnects;
+	struct recent reconnects;
+	struct late_recalls late;
+	char key[AUTH_KEY_ID_MAX + 1]; /* on the channel attached last; "": none */
+	uint64_t frozen;               /* the snapshot for which it has ended its writes */
 	int64_t wanted_ms; /* when another client last found a lock of it in its way; 0: never */
 	int64_t looked_ms; /* when the server last checked whether a client waits for one */
 	struct page_recall spare;

@@ -527,7 +527,7 @@ void client_request_deny(struct client_request *req, int err, const char *log, c
 	struct rpc_reply rep = {.status = err};
 
 	/* Before the answer: a user whose request was refused finds the reason here, too. */
-	if (log_ratelimit_ok(&limit, CONN_LOG_MS))
+	if (log && log_ratelimit_ok(&limit, CONN_LOG_MS))
 		log_refusal(req, log);
 	snprintf(text, sizeof(text), "%s", answer);
 	printable_clean_string(text);

@@ -147,7 +147,8 @@ struct export *client_request_export(struct client_request *req, const struct rp
  * line. */
 void client_request_refuse(struct client_request *req, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same, where the log may have more than the peer: `log` and `answer` are lines. */
+/* The same, where the log may have more than the peer: `log` and `answer` are lines. log NULL: the
+ * log has had it already. */
 void client_request_deny(struct client_request *req, int err, const char *log, const char *answer);
 
 #endif

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/cpu_wait.h"
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
 #include "common/transport/transport.h"
@@ -27,6 +28,7 @@
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/session/penalty.h"
+#include "server/session/refusals.h"
 
 enum {
 	CHANNEL_SLOTS = 16,   /* of each channel */
@@ -132,6 +134,9 @@ struct server {
 	int64_t judged_ms, judge_ms; /* when silence was judged last, and is to be next */
 	int64_t look_ms;             /* see lost_memory.h */
 	struct fullness fullness;
+	struct cpu_wait cpu; /* see lateness.h */
+	int64_t due_ms;      /* the next tick; 0: none */
+	bool starved_told;   /* to the service manager */
 	bool stopping;
 	bool reclaim;            /* meta_reclaim has something to do */
 	bool rings_wanted;       /* by some session */
@@ -150,6 +155,7 @@ struct server {
 	uint64_t refused;    /* channel_refused() of channels that are gone */
 	struct rpc_counters ended; /* of exports that were removed */
 	struct penalties penalties;
+	struct refusals refusals;
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or
 	 * free. */

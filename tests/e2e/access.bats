@@ -5,6 +5,7 @@
 # bats file_tags=keyed
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
+bats_require_minimum_version 1.5.0
 load helpers
 load mounts
 
@@ -152,6 +153,13 @@ two_exports() {
 	log_has "refused: its key $(key_id web) has other bytes than ours"
 	second=${output//$(key_id web)/ID}
 	[ "${first/fingerprint ????????/}" = "${second/fingerprint ????????/}" ]
+	[ "$(status_of '[.refused_keys[] | "\(.key) \(.known)"] | sort | join(", ")')" = \
+		"$(printf '%s\n' "$(key_id unknown) false" "$(key_id web) true" | LC_ALL=C sort | paste -sd, | sed 's/,/, /')" ]
+	# The log has a line of each, and no word of cryptography.
+	[ "$(grep -c "refused: no key $(key_id unknown) here" "$dir/server.log")" = 1 ]
+	run ! grep -i binder "$dir/server.log"
+	run -1 rmemfsctl health "$socket"
+	[[ $output == *"warning: server: key $(key_id web), from tcp "*"; cause: its key $(key_id web) has other bytes than ours"*"copy the server's file over the client's"* ]]
 	key_file=$dir/web.key
 	mount_source() { echo "$own:/a"; }
 	mount_rmem
@@ -655,4 +663,31 @@ one_more_round() {
 	all_use a "$(key_id web)"
 	grep -E "session $session of web .* resumed over $transport .*, key $(key_id web)" "$dir/server.log"
 	if grep -F "session lost" "$dir/daemon.log"; then return 1; fi
+}
+
+attempt_is() {
+	[[ $(rmemfsctl status "$mnt" --json | jq -r .session.last_attempt) == *"$1"* ]]
+}
+
+is_connected() {
+	[ "$(rmemfsctl status "$mnt" --json | jq -r .state)" = connected ]
+}
+
+@test "a key that was replaced on the server alone: the mount's status has the refusal, and the server's too" {
+	local old
+	mount_with_key
+	old=$(key_id web)
+	rmemfsctl keygen web 2>/dev/null >"$dir/web.server"
+	reload
+	until_true 20 attempt_is "does not accept key $old"
+	[[ $(rmemfsctl status "$mnt") == *"the last attempt to connect: "*"does not accept key $old"* ]]
+	run rmemfsctl mounts
+	[[ $output =~ $mnt" ".*"does not accept key $old" ]]
+	run -1 rmemfsctl health "$socket"
+	[[ $output == *"warning: server: key $old, from "*" is refused: "*"copy the server's file over the client's"* ]]
+	# One line for many.
+	[ "$(grep -c "refused: no key $old here" "$dir/server.log")" -le 2 ]
+	(umask 077 && cp "$dir/web.server" "$dir/web.key")
+	until_true 60 is_connected
+	attempt_is null
 }

@@ -38,9 +38,9 @@ is_silent() {
 	start_server
 	mount_rmem
 	answers 0 ok "$mnt"
-	[ "$output" = "ok: 1 mount and 0 exports are well" ]
+	[ "$output" = "ok: 1 mount is well" ]
 	answers 0 ok "$socket"
-	[ "$output" = "ok: 0 mounts and 1 export are well" ]
+	[ "$output" = "ok: 1 export is well" ]
 	# By an address a key decides.
 	run -3 rmemfsctl health "127.0.0.1:$port"
 	[[ $output == "unknown: server 127.0.0.1:$port: it answers, and tells strangers no more"* ]]
@@ -86,7 +86,14 @@ is_silent() {
 	[ "$output" = "$(grep -F 'user 1234 has 90 % of its quota' <<<"$output")" ]
 	touch "$mnt"/{10..19}
 	answers 2 critical "$socket"
-	[[ $output == *"export default: 100 % of its 20 inodes are in use"* ]]
+	[[ $output == *"export default: 100 % of its 20 inodes are in use"*"inodes in server.conf: rmemfsctl reload"* ]]
+	# The remedy is true, and told.
+	sed -i 's/inodes = 20;/inodes = 40;/' "$server_conf"
+	keyed_conf
+	rmemfsctl reload "$socket"
+	grep -F "export 'default': inodes: 20 -> 40" "$dir/server.log"
+	run rmemfsctl health "$socket"
+	[[ $output != *"inodes are in use"* ]]
 	rm "$mnt"/*
 	until_true 10 says "$socket"
 	answers 1 warning "$socket" --snapshot 1
@@ -110,6 +117,34 @@ is_silent() {
 	[[ $output == "warning: $mnt: no connection to its server for "* ]]
 	start_server
 	until_true 20 says "$mnt"
+}
+
+# Under SCHED_IDLE, on a CPU that another program has.
+@test "a server without CPU says so, and so do status and health, and nobody else is blamed" {
+	local hog
+	start_server
+	mount_rmem
+	taskset -a -c -p 0 "$server_pid"
+	chrt --idle --all-tasks --pid 0 "$server_pid"
+	taskset -c 0 bash -c 'while :; do :; done' 3>&- &
+	hog=$!
+	until_true 60 lacks_cpu || { kill "$hog"; false; }
+	until_true 30 grep -q 'warning: this process waited [0-9]* % of the last [0-9]* s for a CPU' "$dir/server.log" ||
+		{ kill "$hog"; false; }
+	kill "$hog"
+	jq -e '[.findings[] | select(.verdict != "note")] | length == 1' "$dir/health"
+	rmemfsctl status "$socket" | grep -E '^cpu: it waited [0-9]+ % of the last [0-9]+ s for a CPU'
+	chrt --other --all-tasks --pid 0 "$server_pid"
+	until_true 60 has_cpu
+}
+
+has_cpu() {
+	[ "$(status_of .cpu.starved)" = false ] && says "$socket"
+}
+
+lacks_cpu() {
+	rmemfsctl health "$socket" --json >"$dir/health"
+	[ "$(status_of .cpu.starved)" = true ] && jq -e '.findings[0] | .check == "cpu" and .verdict == "warning"' "$dir/health"
 }
 
 @test "a daemon that stands still is critical, and a user without rights is told nothing" {
@@ -175,4 +210,8 @@ is_silent() {
 	wait "$writer"
 	grep -E '^mount +state +oldest +ops/s +read/s +write/s +p50 +p99$' "$dir/table"
 	run ! grep -q $'\e' "$dir/table"
+	grep -q "^$mnt " "$dir/table"
+	# A terminal of 80 columns has the end of the place.
+	script -qec "stty rows 40 cols 80; rmemfsctl top --once" /dev/null </dev/null >"$dir/screen"
+	grep -qF -e "..${mnt: -10} " "$dir/screen"
 }

@@ -186,8 +186,12 @@ is_gone() {
 	until_true 20 state_is reconnecting
 	[ "$(of_mount .session.losses)" -ge 1 ]
 	of_mount '.session.last_loss | length > 0'
+	until_true 20 of_mount '.session.last_attempt | length > 0'
+	run rmemfsctl mounts
+	[[ $output =~ $mnt" ".*" reconnecting for ".*": "[A-Za-z] ]]
 	start_server
 	until_true 20 state_is connected
+	[ "$(rmemfsctl status "$mnt" --json | jq .session.last_attempt)" = null ]
 }
 
 @test "a daemon that stands still is found, and nothing waits for it" {
@@ -195,7 +199,7 @@ is_gone() {
 	mount_rmem
 	suspend "$daemon_pid"
 	run -1 timeout 20 rmemfsctl mounts
-	[[ $output == *"its daemon does not answer in time: it is stopped"* ]]
+	[[ $output == *"its daemon does not answer in time: it is stopped: kill -CONT $daemon_pid"* ]]
 	kill -CONT "$daemon_pid"
 	until_true 20 state_is connected
 }
@@ -308,4 +312,22 @@ is_gone() {
 	[ "$wrong" = '{"error":"this version of rmemfs does not know the question"}' ]
 	[ -z "$(head -c 1000 /dev/zero | unix_peer ask "$control")" ]
 	state_is connected
+}
+
+# The request waits for the daemon alone, and is answered at once when that goes on.
+@test "a daemon that was stopped says so, and does not blame the server" {
+	local reader
+	start_server
+	mount_rmem -o cache=none
+	echo one >"$mnt/file"
+	suspend "$daemon_pid"
+	stat "$mnt/file" >"$dir/stat" 3>&- &
+	reader=$!
+	sleep 1.5
+	kill -CONT "$daemon_pid"
+	wait "$reader"
+	until_true 10 grep -q 'thread 0 did not run for [0-9.]* s' "$dir/daemon.log"
+	of_mount '.cpu | .pauses >= 1 and .longest_pause_ms >= 1000'
+	[[ $(rmemfsctl status "$mnt") == *"this daemon did not run 1 times (stopped, or no CPU), for "* ]]
+	run ! grep 'has not been answered' "$dir/daemon.log"
 }

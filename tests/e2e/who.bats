@@ -85,7 +85,10 @@ is_said() {
 	[[ $(who_has '.waiting[0].client') == *":$dir/2 (pid ${mounts[2]})" ]]
 	[ "$(who_has '.waiting[0].lease')" = shared ]
 	waits=$(who_has '.waiting[0].ms')
-	until_true 20 grep -q "others wait for it: /$file\$" "$dir/server.log"
+	until_true 20 grep -q "others wait for it: /$file\(;.*\)\?\$" "$dir/server.log"
+	# Only over shm the server sees the process.
+	[ "$RMEMFS_TEST_TRANSPORT" != shm ] ||
+		grep -q "others wait for it: /$file; its process ${mounts[1]} is stopped: kill -CONT ${mounts[1]}\$" "$dir/server.log"
 	grep "others wait for it" "$dir/server.log" | grep -q "of .*:$dir/1 (pid ${mounts[1]})"
 	[ "$(who_has '.waiting[0].ms')" -gt "$waits" ]
 	[[ $(rmemfsctl who default "/$file" "$socket") == *"; asked "*" s ago to give back all but a shared lease, has "[1-9]*" s more"* ]]
@@ -99,6 +102,11 @@ is_said() {
 	[ "$(cat "$dir/size")" = 8 ]
 	[ "$(who_has '.waiting | length')" = 0 ]
 	[ "$(status_of '.exports[0].contested | length')" = 0 ]
+	# It is remembered.
+	[ "$(status_of '[.sessions[] | select(.late_recalls.count == 1 and .late_recalls.longest_ms >= 1000) | .client][0]')" = \
+		"$(status_of '[.sessions[] | select(.client | endswith("/1 (pid '"${mounts[1]}"')")) | .client][0]')" ]
+	[ "$(status_of '[.sessions[] | select(.late_recalls.count == 0)] | length')" = 1 ]
+	[ "$(rmemfsctl leases "$socket" | grep -c 'pid [0-9]*), 1 given back late ([0-9.]* s at most)$')" = 1 ]
 }
 
 # Mount 1 is silent, and no other.
@@ -106,7 +114,7 @@ is_silent() {
 	local said
 	said=$(rmemfsctl status "$socket" | grep ^SESSION)
 	[ "$(grep -c ', silent for ' <<<"$said")" = 1 ] &&
-		[[ $said == *"$dir/1 (pid ${mounts[1]}) at export default, active, silent for "*" s, share"* ]]
+		[[ $said == *"$dir/1 (pid ${mounts[1]}) at export default, active, silent for "*" s"*", share"* ]]
 }
 
 @test "who names nobody any more who was killed while he waited" {
@@ -214,4 +222,71 @@ refused() {
 		said=$(refused who default / "127.0.0.1:$port")
 		[[ $said == *"only root and the server's user may ask this"* ]]
 	fi
+}
+
+# blames CHECK CAUSE REMEDY: so says a finding of health.
+blames() {
+	rmemfsctl health "$socket" --json >"$dir/health" || true
+	jq -e --arg check "$1" --arg cause "$2" --arg remedy "$3" 'any(.findings[]; .check == $check and
+		(.cause | contains($cause)) and (.remedy | contains($remedy)))' "$dir/health"
+}
+
+blames_no_process() {
+	! grep -F kill "$dir/health"
+}
+
+# keep_waiting: mount 1 is stopped and has the file, and mount 2 reads it.
+keep_waiting() {
+	suspend "${mounts[1]}"
+	cat "$dir/2/$file" >"$dir/read" 3>&- 5>&- &
+	reader=$!
+}
+
+go_on() {
+	kill -CONT "${mounts[1]}"
+	wait "$reader"
+	cmp "$dir/read" "$dir/1/$file"
+}
+
+@test "health tells a process to go on only if the server sees that it is stopped" {
+	keep_waiting
+	if [ "$RMEMFS_TEST_TRANSPORT" = shm ]; then
+		until_true 20 blames recalls "process ${mounts[1]} is stopped" "kill -CONT ${mounts[1]}"
+	else
+		until_true 20 blames recalls "nothing was heard of it for" "rmemfsctl evict"
+		blames_no_process
+	fi
+	go_on
+}
+
+has_waited() {
+	[ "$(status_of '[.exports[0].contested[].ms] | max // 0')" -ge 1100 ]
+}
+
+@test "stops that are over are remembered: files were given back late" {
+	local i
+	for i in 1 2 3; do
+		echo "$i" >>"$dir/1/$file"
+		keep_waiting
+		until_true 20 has_waited
+		go_on
+	done
+	until_true 20 blames late "its process is stopped for moments" "did not run for"
+	blames_no_process
+	[[ $(rmemfsctl status "$socket") == *", 3 given back late ("* ]]
+}
+
+waits_for_mounts() {
+	rmemfsctl status "$dir/2" --json | jq -e '.requests[] | select(.waits_for == "server") | .for_mounts' &&
+		[[ $(rmemfsctl status "$dir/2") == *"the server's answer to "*", and that for another mount that has the file"* ]]
+}
+
+@test "a call that waits at the server for another mount is told from one that waits for the server" {
+	suspend "${mounts[1]}"
+	stat "$dir/2/$file" >"$dir/read" 3>&- 5>&- &
+	reader=$!
+	until_true 20 waits_for_mounts
+	until_true 20 grep -q 'it waits for server (.*), perhaps for another mount that has the file' "$dir/mount.2.log"
+	kill -CONT "${mounts[1]}"
+	wait "$reader"
 }

@@ -1,6 +1,7 @@
-/* For tests of calls that QEMU's user-mode emulation does not have; see tests/platforms/arm64.sh.
- * Include it after cmocka.h. */
-#pragma once
+/* For tests of calls that QEMU's user-mode emulation does not have, or of times that it can't keep;
+ * see tests/platforms/arm64.sh. Include it after cmocka.h. */
+#ifndef RMEMFS_TESTS_UNIT_EMULATED_H
+#define RMEMFS_TESTS_UNIT_EMULATED_H
 
 #include <stdlib.h>
 
@@ -9,3 +10,5 @@ static inline void skip_if_emulated(void)
 	if (getenv("RMEMFS_TEST_EMULATED"))
 		skip();
 }
+
+#endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/mountinfo.h"
+#include "common/base/process_state.h"
 #include "common/base/util.h"
 #include "daemon/ctl/doctor/procfile.h"
 
@@ -175,7 +176,7 @@ static void add_daemon(struct search *s, int pid, int connection)
 		return;
 	procfile_name(pid, daemon.process, sizeof(daemon.process));
 	daemon.namespace = namespace_of(pid);
-	daemon.stopped = procfile_state(pid) == 'T' || procfile_state(pid) == 't';
+	daemon.stopped = process_state_is_stopped(pid);
 	find_mount_point(pid, daemon.dir);
 	s->seen->daemons[s->seen->ndaemons++] = daemon;
 }
@@ -183,7 +184,7 @@ static void add_daemon(struct search *s, int pid, int connection)
 /* The kernel says EACCES of a process that has just ended, too. */
 static bool is_denied(int error, int pid)
 {
-	char state = procfile_state(pid);
+	char state = process_state(pid);
 
 	return (error == EACCES || error == EPERM) && state && state != 'Z' && state != 'X';
 }

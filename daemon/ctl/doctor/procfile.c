@@ -84,15 +84,3 @@ void procfile_name(int pid, char *buf, size_t len)
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	procfile_text(path, buf, len);
 }
-
-/* The name may have blanks and parentheses: the state is behind the last one. */
-char procfile_state(int pid)
-{
-	char path[64], text[512];
-	const char *at;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	procfile_text(path, text, sizeof(text));
-	at = strrchr(text, ')');
-	return at && at[1] == ' ' ? at[2] : '\0';
-}

@@ -21,7 +21,5 @@ unsigned procfile_entries(const char *path);
 
 /* The name of a process; "" if it is gone. */
 void procfile_name(int pid, char *buf, size_t len);
-/* The letter of its state, as ps(1) shows it: 'T' is stopped; 0: it is gone. */
-char procfile_state(int pid);
 
 #endif

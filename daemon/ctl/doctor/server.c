@@ -12,6 +12,7 @@
 #include "common/auth/auth_key_file.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/process_state.h"
 #include "common/base/util.h"
 #include "common/transport/address.h"
 #include "daemon/ctl/doctor/answer.h"
@@ -83,7 +84,7 @@ static void note_listener(int fd, struct server_port *port)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
 		return;
 	port->pid = peer.pid;
-	state = procfile_state(peer.pid);
+	state = process_state(peer.pid);
 	port->stopped = state == 'T' || state == 't';
 }
 

@@ -143,8 +143,9 @@ static void tell_proof(const struct server_course *c, struct report *r)
 	}
 	report_cause(r, "server and client do not have the same key");
 	report_remedy(r,
-		"rmemfsctl keycheck FILE at both ends: ids and fingerprints must be the same; then "
-		"on the server: rmemfsctl reload");
+		"rmemfsctl keycheck FILE at both ends: ids and fingerprints must be the same; copy "
+		"the server's file over this one; only if the server's file is the newer one and "
+		"was not read since, on the server: rmemfsctl reload");
 }
 
 static void tell_open(const struct server_course *c, struct report *r)

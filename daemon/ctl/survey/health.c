@@ -147,13 +147,27 @@ static void judge_named(struct health_findings *f, const struct health_wish *wis
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
+/* Only what was looked at: a server named by its socket says nothing of this machine's mounts. */
+static void print_ok(const struct health_findings *f)
+{
+	bool mounts = f->nmounts || !f->nservers;
+
+	fputs("ok: ", stdout);
+	if (mounts)
+		printf("%u mount%s", f->nmounts, f->nmounts == 1 ? "" : "s");
+	if (mounts && f->nservers)
+		fputs(" and ", stdout);
+	if (f->nservers)
+		printf("%zu export%s", f->nexports, f->nexports == 1 ? "" : "s");
+	puts(f->nmounts + f->nexports == 1 ? " is well" : " are well");
+}
+
 static void print_text(const struct health_findings *f)
 {
 	const struct report *r = &f->report;
 
 	if (health_findings_verdict(f) == VERDICT_OK)
-		printf("ok: %u mount%s and %zu export%s are well\n", f->nmounts,
-			f->nmounts == 1 ? "" : "s", f->nexports, f->nexports == 1 ? "" : "s");
+		print_ok(f);
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct finding *found = &r->findings[i];
 

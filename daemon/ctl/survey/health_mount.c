@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/print_mount.h"
 
@@ -83,7 +84,9 @@ static void judge_unanswered(const struct subject *s, const json_t *mount, struc
 static bool judge_away(const struct subject *s, const char *state, struct report *r)
 {
 	uint64_t ms = ctl_json_number(s->answer, "state_ms");
-	const char *loss = ctl_json_text(json_object_get(s->answer, "session"), "last_loss");
+	const json_t *session = json_object_get(s->answer, "session");
+	const char *attempt = ctl_json_text(session, "last_attempt");
+	const char *loss = *attempt ? attempt : ctl_json_text(session, "last_loss");
 	enum verdict verdict = ms >= HEALTH_AWAY_MS ? VERDICT_FAILURE : VERDICT_WARNING;
 	const char *server = ctl_json_text(s->answer, "server");
 	bool silent = strcmp(state, "silent") == 0;
@@ -140,6 +143,37 @@ static bool judge_state(const struct subject *s, struct report *r)
 		return false;
 	}
 	return judge_away(s, state, r);
+}
+
+/* ---- the daemon itself ----------------------------------------------------------------------- */
+
+/* A pause may be over, and come again. */
+static void judge_cpu(const struct subject *s, struct report *r)
+{
+	struct cpu_wait_view view;
+	char text[CPU_WAIT_TEXT_BYTES], time[CTL_TIME_CHARS];
+
+	if (!ctl_cpu_view(s->answer, &view))
+		return;
+	report_begin(r, "cpu");
+	if (view.recent_pauses >= HEALTH_PAUSES)
+		report_found(r, VERDICT_WARNING,
+			"%s: its daemon did not run %u times within minutes, the longest for %s",
+			s->place, view.recent_pauses,
+			milliseconds((uint64_t)view.longest_pause_ms, time));
+	else if (view.starved && view.late_ms < CPU_WAIT_PAUSE_MS)
+		report_found(r, VERDICT_WARNING, "%s: its daemon %s", s->place,
+			cpu_wait_text(&view, text));
+	else
+		return;
+	report_cause(r, "%s",
+		view.throttled ? "a quota of its control group keeps it from running"
+			       : "something stops its process for moments, or other programs have "
+				 "this machine's CPUs");
+	report_remedy(r,
+		"here: top; look for what stops process %" PRIu64 " (a debugger, cpulimit, a "
+		"frozen control group), and for CPUQuota= of its unit",
+		ctl_json_number(s->answer, "pid"));
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -209,5 +243,6 @@ void health_mount_judge(const json_t *mount, const char *verbs_device, struct re
 	name_host(s.answer, s.host);
 	if (judge_state(&s, r))
 		judge_requests(&s, r);
+	judge_cpu(&s, r);
 	judge_transport(&s, verbs_device, r);
 }

@@ -14,6 +14,7 @@
 /* From these times on there is a finding, and from the second one on it is critical. */
 enum {
 	HEALTH_AWAY_MS = 10000, /* no connection: before, a warning */
+	HEALTH_PAUSES = 3,      /* of its daemon, within 5 to 10 minutes */
 	HEALTH_LATE_MS = 5000,  /* a request waits */
 	HEALTH_HUNG_MS = 60000,
 };

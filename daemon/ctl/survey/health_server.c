@@ -9,6 +9,7 @@
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/print_mount.h"
+#include "daemon/ctl/survey/health_waits.h"
 
 enum { SIZE_CHARS = 32, AMOUNT_CHARS = 48, S_PER_HOUR = 3600 };
 
@@ -85,8 +86,7 @@ static void judge_inodes(const json_t *export, struct level *l, struct report *r
 	l->count = true;
 	l->thing = "inodes are in use";
 	l->cause = "the export's setting inodes is the limit; then no file can be made";
-	l->remedy = "remove files, or raise the export's inodes in server.conf, and restart the "
-		    "server";
+	l->remedy = "remove files, or raise the export's inodes in server.conf: rmemfsctl reload";
 	judge_level(l, r);
 }
 
@@ -101,8 +101,9 @@ static void judge_metadata(const json_t *export, struct level *l, struct report 
 	l->count = false;
 	l->thing = "metadata are in use";
 	l->cause = "names, attributes and extents of files have it; then no file can be made";
-	l->remedy = "remove files, or raise the export's metadata, or metadata_reserve, in "
-		    "server.conf, and restart the server";
+	l->remedy =
+		"remove files, or raise the export's metadata in server.conf: rmemfsctl reload; "
+		"a metadata_reserve needs a restart";
 	judge_level(l, r);
 }
 
@@ -154,7 +155,7 @@ static void judge_quotas(const json_t *export, const char *of, struct report *r)
 		owner_text(worst, owner), quota_percent(worst), and_more(n, more));
 	report_cause(r, "beyond it writes of that owner fail with EDQUOT");
 	report_remedy(r, "rmemfsctl quota shows all; remove files, or raise the limit in "
-			 "server.conf, and restart the server");
+			 "server.conf: rmemfsctl reload");
 }
 
 /* ---- what is lost, and snapshots ------------------------------------------------------------- */
@@ -216,38 +217,6 @@ static void judge_snapshots(
 	judge_snapshot_age(export, of, terms, r);
 }
 
-/* ---- what others wait for -------------------------------------------------------------------- */
-
-static void judge_recalls(const json_t *export, const char *of, uint64_t lease_ms, struct report *r)
-{
-	const json_t *file, *worst = NULL;
-	char time[CTL_TIME_CHARS], more[AMOUNT_CHARS];
-	unsigned n = 0;
-	uint64_t ms;
-	size_t i;
-
-	json_array_foreach(json_object_get(export, "contested"), i, file)
-	{
-		if (ctl_json_number(file, "ms") < HEALTH_RECALL_MS)
-			continue;
-		n++;
-		if (!worst || ctl_json_number(file, "ms") > ctl_json_number(worst, "ms"))
-			worst = file;
-	}
-	if (!n)
-		return;
-	ms = ctl_json_number(worst, "ms");
-	report_begin(r, "recalls");
-	report_found(r, lease_ms && ms >= 2 * lease_ms ? VERDICT_FAILURE : VERDICT_WARNING,
-		"%s: others have waited %s for a mount to give back inode %" PRIu64 "%s", of,
-		milliseconds(ms, time), ctl_json_number(worst, "inode"), and_more(n, more));
-	report_cause(r, "that mount is slow, away, or stopped");
-	report_remedy(r,
-		"rmemfsctl who EXPORT %" PRIu64 " on the server names it; if its process is "
-		"stopped, kill -CONT or kill -9",
-		ctl_json_number(worst, "inode"));
-}
-
 /* ---- clients --------------------------------------------------------------------------------- */
 
 enum session_fault { SESSION_SILENT, SESSION_AWAY, SESSION_ENDS, SESSION_FAULTS };
@@ -257,14 +226,15 @@ static const struct {
 } session_faults[] = {
 	[SESSION_SILENT] = {"is connected, and silent",
 		"its process is stopped, its machine hangs, or the network is cut",
-		"on its machine: rmemfsctl health; if the process is stopped: kill -CONT; if others "
-		"need its files: rmemfsctl evict SESSION"},
+		"on its machine: rmemfsctl health; if others need its files: rmemfsctl evict "
+		"SESSION"},
 	[SESSION_AWAY] = {"is not connected",
 		"its machine or its network is down; it keeps its files until others need them",
 		"bring its machine back; if it is gone for good: rmemfsctl evict SESSION"},
 	[SESSION_ENDS] = {"is to end, and its process still has the memory",
-		"the process is stopped; others get what it had when it goes on or ends",
-		"rmemfsctl status names the process: kill -CONT, or kill -9"},
+		"others get what it had when the process goes on or ends",
+		"rmemfsctl status names the process; if ps shows its state as T: kill -CONT, or "
+		"kill -9"},
 };
 
 /* SESSION_FAULTS: none. */
@@ -283,10 +253,29 @@ static enum session_fault fault_of(const json_t *session, uint64_t lease_ms)
 	return SESSION_FAULTS;
 }
 
-static void judge_fault(
-	const json_t *sessions, uint64_t lease_ms, enum session_fault fault, struct report *r)
+static void explain_fault(
+	const json_t *status, const json_t *session, enum session_fault fault, struct report *r)
 {
-	const json_t *session, *worst = NULL;
+	uint64_t pid = ctl_json_number(session, "pid");
+	char cause[HEALTH_CAUSE_CHARS];
+
+	if (fault == SESSION_SILENT && json_is_true(json_object_get(session, "stopped"))) {
+		report_cause(r, "its process %" PRIu64 " is stopped", pid);
+		report_remedy(r, "kill -CONT %" PRIu64, pid);
+	} else if (fault == SESSION_AWAY &&
+		   health_waits_key_is_refused(status, session, cause, sizeof(cause))) {
+		report_cause(r, "%s", cause);
+		report_remedy(r, HEALTH_KEY_REMEDY);
+	} else {
+		report_cause(r, "%s", session_faults[fault].cause);
+		report_remedy(r, "%s", session_faults[fault].remedy);
+	}
+}
+
+static void judge_fault(const json_t *status, enum session_fault fault, struct report *r)
+{
+	const json_t *sessions = json_object_get(status, "sessions"), *session, *worst = NULL;
+	uint64_t lease_ms = ctl_json_number(status, "lease_ms");
 	char time[CTL_TIME_CHARS], more[AMOUNT_CHARS];
 	const char *client;
 	unsigned n = 0;
@@ -309,8 +298,7 @@ static void judge_fault(
 		ctl_json_text(worst, "export"), ctl_json_number(worst, "id"), *client ? " of " : "",
 		client, session_faults[fault].found,
 		milliseconds(ctl_json_number(worst, "silent_ms"), time), and_more(n, more));
-	report_cause(r, "%s", session_faults[fault].cause);
-	report_remedy(r, "%s", session_faults[fault].remedy);
+	explain_fault(status, worst, fault, r);
 }
 
 static bool is_on_tcp(const json_t *session)
@@ -365,7 +353,7 @@ static void judge_export(const json_t *export, const json_t *status,
 	judge_metadata(export, &l, r);
 	judge_quotas(export, l.of, r);
 	judge_snapshots(export, l.of, terms, r);
-	judge_recalls(export, l.of, ctl_json_number(status, "lease_ms"), r);
+	health_waits_judge_export(export, status, r);
 }
 
 void health_server_judge(const json_t *status, const struct health_terms *terms, struct report *r)
@@ -373,11 +361,12 @@ void health_server_judge(const json_t *status, const struct health_terms *terms,
 	const json_t *sessions = json_object_get(status, "sessions"), *export;
 	size_t i;
 
+	health_waits_judge_cpu(status, r);
 	json_array_foreach(json_object_get(status, "exports"), i, export)
 		judge_export(export, status, terms, r);
 	for (unsigned fault = 0; fault < SESSION_FAULTS; fault++)
-		judge_fault(sessions, ctl_json_number(status, "lease_ms"),
-			(enum session_fault)fault, r);
+		judge_fault(status, (enum session_fault)fault, r);
+	health_waits_judge_server(status, r);
 	judge_transports(status, sessions, r);
 	if (!ctl_is_for_mounts(status))
 		return;

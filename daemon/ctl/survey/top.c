@@ -83,7 +83,7 @@ static json_t *compare(const struct sample *before, const struct sample *now)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-enum { CELL_CHARS = 64, NAME_BYTES = 1024 };
+enum { CELL_CHARS = 64, NAME_BYTES = 1024, NAME_CHARS_LEAST = 12, CUT_CHARS = 2 };
 
 struct screen {
 	bool terminal;
@@ -127,14 +127,35 @@ static const char *time_text(
 	return n ? ctl_time_text(n * unit, buf) : "-";
 }
 
-/* The first characters of a name. */
+/* The last characters of a name, by which mounts differ. */
 static const char *name_text(const json_t *object, const char *key, int width, char buf[NAME_BYTES])
 {
 	const char *text = ctl_json_text(object, key);
+	size_t len = strlen(text), room = (size_t)min_u64(NAME_BYTES - 1, (uint64_t)width);
+	const char *at = len > room ? text + len - room + CUT_CHARS : text;
 
-	printable_copy(
-		buf, min_u64(NAME_BYTES, (uint64_t)max_i64(width, 1) + 1), text, strlen(text));
+	/* Not within a character. */
+	while ((*at & 0xc0) == 0x80)
+		at++;
+	printable_copy(buf, NAME_BYTES, at, strlen(at));
+	if (at == text)
+		return buf;
+	memmove(buf + CUT_CHARS, buf, strlen(buf) + 1);
+	memcpy(buf, "..", CUT_CHARS);
 	return buf;
+}
+
+/* Of the column of names, beside others that have so many characters. A file has room for all. */
+static int width_beside(const struct screen *s, int others, const json_t *list, const char *key)
+{
+	size_t longest = 0, i;
+	const json_t *row;
+
+	if (s->terminal)
+		return (int)max_i64(s->columns - others, NAME_CHARS_LEAST);
+	json_array_foreach(list, i, row) longest =
+		max_u64(longest, strlen(ctl_json_text(row, key)));
+	return (int)min_u64(NAME_BYTES - 8, max_u64(longest, NAME_CHARS_LEAST));
 }
 
 static void put_mount(const json_t *mount, int width)
@@ -199,18 +220,19 @@ static void put_rows(
 static void put_text(const json_t *rates, const char *why)
 {
 	struct screen s = look_at_screen();
-	int width = (int)max_i64(s.columns - 68, 12);
+	const json_t *mounts = json_object_get(rates, "mounts");
 	const json_t *sessions = json_object_get(rates, "sessions");
+	int width = width_beside(&s, 68, mounts, "mountpoint");
 
 	printf("%-*s %-12s %8s %8s %8s %8s %8s %8s\n", width, "mount", "state", "oldest", "ops/s",
 		"read/s", "write/s", "p50", "p99");
 	s.rows -= 3;
-	put_rows(json_object_get(rates, "mounts"), width, &s, put_mount);
+	put_rows(mounts, width, &s, put_mount);
 	if (*why)
 		printf("\nthe server: %s\n", why);
 	if (!json_is_array(sessions))
 		return;
-	width = (int)max_i64(s.columns - 63, 12);
+	width = width_beside(&s, 63, sessions, "client");
 	printf("\n%7s %-*s %8s %8s %8s %8s %8s %8s\n", "session", width, "client", "READs/s",
 		"WRITEs/s", "read/s", "write/s", "RPCs/s", "silent");
 	put_rows(sessions, width, &s, put_session);

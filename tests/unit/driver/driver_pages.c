@@ -6,6 +6,7 @@
 #include "server/recall/page_recall.h"
 #include "tests/unit/driver/holder.h"
 #include "tests/unit/driver/sharers.h"
+#include "tests/unit/emulated.h"
 
 enum { GIVE_MS = LEASE_MS / GIVE_PAGES_SHARE };
 
@@ -368,6 +369,7 @@ static void restart__who_waits_for_pages_is_not_late(void **state)
 	uint64_t ino, number;
 	struct holder h;
 
+	skip_if_emulated(); /* its times are too short for that */
 	restart_with_dirty_pages(&h);
 	begin(1, ATTACH_SHARED);
 	ino = make_file(0, "file");

@@ -20,6 +20,7 @@
 #include "tests/unit/driver/client.h"
 #include "tests/unit/driver/driver.h"
 #include "tests/unit/driver/holder.h"
+#include "tests/unit/emulated.h"
 
 static struct test_server server;
 static struct rpc_client client;
@@ -813,6 +814,7 @@ static void restart__unresumed_session_gives_way_to_its_owner_after_the_lease(vo
 {
 	struct holder h;
 
+	skip_if_emulated(); /* its times are too short for that */
 	hold_export(&h, "owner", 1);
 	server_kill(&server);
 	server_start(&server);

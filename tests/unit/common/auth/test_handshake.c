@@ -43,13 +43,10 @@ static void handshake_step__wrong_key_and_unknown_id_look_the_same(void **state)
 		const char *why;
 	} wrong[] = {
 		{{"web1-k7q2", {1, 2, 4}}, HANDSHAKE_OTHER_BYTES,
-			"its key web1-k7q2 has other bytes than ours (binder does not verify)"},
-		{{"web1-zzzz", {1, 2, 3}}, HANDSHAKE_UNKNOWN_KEY,
-			"no key web1-zzzz here (binder does not verify)"},
-		{{"web", {1, 2, 3}}, HANDSHAKE_UNKNOWN_KEY,
-			"no key web here (binder does not verify)"},
-		{{"web1-k7q2x", {1, 2, 3}}, HANDSHAKE_UNKNOWN_KEY,
-			"no key web1-k7q2x here (binder does not verify)"},
+			"its key web1-k7q2 has other bytes than ours"},
+		{{"web1-zzzz", {1, 2, 3}}, HANDSHAKE_UNKNOWN_KEY, "no key web1-zzzz here"},
+		{{"web", {1, 2, 3}}, HANDSHAKE_UNKNOWN_KEY, "no key web here"},
+		{{"web1-k7q2x", {1, 2, 3}}, HANDSHAKE_UNKNOWN_KEY, "no key web1-k7q2x here"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {

@@ -126,7 +126,8 @@ static void course__other_versions(void **state)
 static void course__key_that_is_not_accepted(void **state)
 {
 	judge_it(failed_at(CTL_STEP_PROVE, -EACCES, "the server does not accept key web-k7q2"));
-	assert_judged(VERDICT_FAILURE, "does not accept key web-k7q2", "rmemfsctl keycheck FILE");
+	assert_judged(VERDICT_FAILURE, "does not accept key web-k7q2",
+		"copy the server's file over this one");
 	judge_it(failed_at(CTL_STEP_PROVE, -ECONNRESET, "the server closed the connection"));
 	assert_judged(VERDICT_FAILURE, "closed the connection", "journalctl");
 }

@@ -39,9 +39,14 @@ static const char server_answer[] =
 	"{\"index\":1,\"transport\":\"tcp\",\"device\":\"tcp\","
 	"\"peer\":\"tcp 10.0.0.1:39392\",\"state\":\"open\",\"keys\":1,\"key\":\"test-6qpp\","
 	"\"protection\":\"all\"}],\"counters\":{\"reads\":0,\"writes\":0,\"read_bytes\":0,"
-	"\"write_bytes\":0,\"rpcs\":0,\"rpc_data_bytes\":0},\"waits_for\":[]}],"
+	"\"write_bytes\":0,\"rpcs\":0,\"rpc_data_bytes\":0},\"waits_for\":[],\"pid\":0,\"stopped\":false,"
+	"\"key\":\"test-6qpp\",\"reconnects\":{\"count\":0,\"recent\":0},"
+	"\"late_recalls\":{\"count\":0,\"recent\":0,\"longest_ms\":0}}],"
 	"\"totals\":{\"reads\":0,\"writes\":0,\"read_bytes\":0,\"write_bytes\":0,"
-	"\"rpcs\":0,\"rpc_data_bytes\":0},\"channels\":3,\"refused\":0}";
+	"\"rpcs\":0,\"rpc_data_bytes\":0},\"channels\":3,\"refused\":0,"
+	"\"refused_keys\":[],\"cpu\":{\"span_ms\":10000,\"wait_ms\":2,\"total_wait_ms\":9,"
+	"\"late_ms\":1,\"throttled\":false,\"starved\":false,\"pauses\":0,"
+	"\"recent_pauses\":0,\"longest_pause_ms\":0}}";
 
 static const char mount_answer[] =
 	"{\"mountpoint\":\"/mnt/rmem\",\"source\":\"10.0.0.1:/data\",\"connection\":42,"
@@ -51,8 +56,10 @@ static const char mount_answer[] =
 	"\"mounted\":1795738870,\"mounted_ms\":107,\"options\":{\"share\":true,"
 	"\"cache\":\"none\",\"ack\":\"local\",\"io_threads\":2,\"soft_ms\":0,"
 	"\"verbs\":false},\"state\":\"connected\",\"state_ms\":0,\"session\":{\"id\":1,"
-	"\"lease_ms\":10000,\"losses\":0,\"last_loss\":null,\"read_only\":false,"
-	"\"squashed\":false},\"granted\":1048576,\"threads\":[{\"answers\":true,"
+	"\"lease_ms\":10000,\"losses\":0,\"last_loss\":null,\"last_attempt\":null,\"read_only\":false,"
+	"\"squashed\":false},\"granted\":1048576,\"cpu\":{\"span_ms\":10000,\"wait_ms\":2,"
+	"\"total_wait_ms\":9,\"late_ms\":1,\"throttled\":false,\"starved\":false,"
+	"\"pauses\":0,\"recent_pauses\":0,\"longest_pause_ms\":0},\"threads\":[{\"answers\":true,"
 	"\"connected\":true,\"silent_ms\":9,\"rpcs\":0,\"transfers\":0,\"requests\":0,"
 	"\"lock_waits\":0,\"parked\":0},{\"answers\":true,\"connected\":true,"
 	"\"silent_ms\":0,\"rpcs\":0,\"transfers\":0,\"requests\":0,\"lock_waits\":0,"

@@ -53,6 +53,32 @@ static void connection__is_away(void **state)
 	answer_set(answer_part(answer, "session"), "last_loss", json_string("it was cut"));
 	judge();
 	assert_string_equal(judged.findings[0].cause, "it was cut");
+	/* Why it does not come back counts for more. */
+	answer_set(answer_part(answer, "session"), "last_attempt",
+		json_string("server 10.0.0.1 does not accept key web-1"));
+	judge();
+	assert_string_equal(judged.findings[0].cause, "server 10.0.0.1 does not accept key web-1");
+}
+
+static void cpu__that_the_daemon_lacks(void **state)
+{
+	json_t *cpu = answer_part(answer, "cpu");
+
+	answer_set_number(cpu, "recent_pauses", HEALTH_PAUSES - 1);
+	answer_set_number(cpu, "longest_pause_ms", 2600);
+	judge();
+	assert_int_equal(judged.n, 0);
+	answer_set_number(cpu, "recent_pauses", HEALTH_PAUSES);
+	judge();
+	assert_judged(VERDICT_WARNING,
+		"/mnt/rmem: its daemon did not run 3 times within minutes, the longest for 2.6 s",
+		"what stops process 23892");
+	answer_set_number(cpu, "recent_pauses", 0);
+	answer_set_number(cpu, "wait_ms", 9000);
+	answer_set(cpu, "starved", json_true());
+	judge();
+	assert_judged(VERDICT_WARNING, "its daemon waited 90 % of the last 10 s for a CPU", "top");
+	assert_string_equal(judged.findings[0].check, "cpu");
 }
 
 static void connection__other_states(void **state)
@@ -180,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(mount__that_is_well),
 		CASE(connection__is_away),
+		CASE(cpu__that_the_daemon_lacks),
 		CASE(connection__other_states),
 		CASE(daemon__without_answer),
 		CASE(requests__wait_long),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "daemon/ctl/survey/health_server.h"
+#include "daemon/ctl/survey/health_waits.h"
 
 #define MIB (INT64_C(1) << 20)
 
@@ -52,7 +53,8 @@ static void server__that_is_well(void **state)
 /* ---- how full it is -------------------------------------------------------------------------- */
 
 /* The member has these values, of 1000, and its finding these verdicts. */
-static void assert_levels(json_t *object, const char *key, json_int_t unit, const char *check)
+static void assert_levels(
+	json_t *object, const char *key, json_int_t unit, const char *check, const char *remedy)
 {
 	static const struct {
 		json_int_t used;
@@ -69,7 +71,7 @@ static void assert_levels(json_t *object, const char *key, json_int_t unit, cons
 		answer_set_number(object, key, levels[i].used * unit);
 		judge();
 		snprintf(share, sizeof(share), ": %d %% of its ", (int)levels[i].used / 10);
-		assert_judged(levels[i].verdict, share, "restart the server");
+		assert_judged(levels[i].verdict, share, remedy);
 		assert_string_equal(judged.findings[0].check, check);
 	}
 }
@@ -77,7 +79,7 @@ static void assert_levels(json_t *object, const char *key, json_int_t unit, cons
 static void memory__at_each_level(void **state)
 {
 	answer_set_number(export, "bytes", 1000 * MIB);
-	assert_levels(export, "used", MIB, "memory");
+	assert_levels(export, "used", MIB, "memory", "restart the server");
 	assert_has(judged.findings[0].found, "export data: 120 % of its 1000MiB of memory");
 }
 
@@ -94,7 +96,7 @@ static void memory__that_is_lent_is_free(void **state)
 static void inodes__at_each_level(void **state)
 {
 	answer_set_number(export, "max_inodes", 1000);
-	assert_levels(export, "files", 1, "inodes");
+	assert_levels(export, "files", 1, "inodes", "in server.conf: rmemfsctl reload");
 	assert_has(judged.findings[0].found, "of its 1000 inodes are in use");
 	answer_set_number(export, "max_inodes", 0);
 	assert_well();
@@ -132,8 +134,8 @@ static void quota__near_its_limit(void **state)
 	assert_well();
 	answer_set_number(quota, "reserved", 100);
 	judge();
-	assert_judged(
-		VERDICT_WARNING, "export data: user 1234 has 90 % of its quota", "rmemfsctl quota");
+	assert_judged(VERDICT_WARNING, "export data: user 1234 has 90 % of its quota",
+		"rmemfsctl reload");
 	answer_set_number(quota, "used", 0);
 	answer_set_number(quota, "inodes", 9);
 	judge();
@@ -193,12 +195,148 @@ static void snapshot__of_an_age(void **state)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
+/* Only a process that is known to be stopped is to be told anything. */
+static void assert_blames_no_process(void)
+{
+	for (unsigned i = 0; i < judged.n; i++)
+		assert_null(strstr(judged.findings[i].remedy, "kill"));
+}
+
 static void contest(json_int_t ms)
 {
 	answer_set(export, "contested",
 		json_pack("[{s:i, s:I}, {s:i, s:I}]", "inode", 8, "ms", (json_int_t)3, "inode", 9,
 			"ms", ms));
 	judge();
+}
+
+/* One finding, of a holder of which that is known. */
+static void assert_holder(const char *cause, const char *remedy)
+{
+	contest(HEALTH_RECALL_MS);
+	assert_among(VERDICT_WARNING, "others have waited 2.0 s", remedy);
+	for (unsigned i = 0; i < judged.n; i++)
+		if (strcmp(judged.findings[i].check, "recalls") == 0)
+			assert_has(judged.findings[i].cause, cause);
+}
+
+static void set_recent(const char *key, json_int_t n)
+{
+	answer_set_number(answer_part(session, key), "recent", n);
+}
+
+/* ms: since the last. */
+static void refuse_key(const char *key, bool known, json_int_t ms)
+{
+	answer_set(server, "refused_keys",
+		json_pack("[{s:s, s:s, s:s, s:b, s:i, s:i, s:I}]", "key", key, "host",
+			"tcp 10.0.0.2", "reason", "no such key", "known", (int)known, "count", 20,
+			"recent", 20, "ms", ms));
+}
+
+static void recalls__and_what_is_known_of_the_holder(void **state)
+{
+	answer_set_number(session, "recalls", 1);
+	assert_holder("session 1 of node7:/mnt/rmem (pid 23892): it is connected",
+		"rmemfsctl status MOUNTPOINT");
+	assert_blames_no_process();
+	set_recent("reconnects", HEALTH_RECONNECTS);
+	assert_holder("it lost its connection 3 times", "checks the path and its MTU");
+	assert_blames_no_process();
+	answer_set_number(session, "silent_ms", 2000);
+	assert_holder("nothing was heard of it for 2.0 s", "rmemfsctl evict 1");
+	assert_blames_no_process();
+	answer_set(session, "state", json_string("disconnected"));
+	assert_holder("its connection is gone", "rmemfsctl evict 1");
+	assert_blames_no_process();
+	refuse_key("test-6qpp", false, 1000);
+	assert_holder("its connection is gone: key test-6qpp is refused (20 times)",
+		"copy the server's file over the client's");
+	assert_blames_no_process();
+	answer_set(session, "state", json_string("active"));
+	answer_set(session, "stopped", json_true());
+	answer_set_number(session, "pid", 77);
+	assert_holder("its process 77 is stopped", "kill -CONT 77");
+}
+
+/* Others have nothing to give back. */
+static void recalls__of_other_exports_and_sessions(void **state)
+{
+	answer_set(session, "stopped", json_true());
+	contest(HEALTH_RECALL_MS);
+	assert_judged(VERDICT_WARNING, "others have waited", "rmemfsctl who EXPORT 9");
+	answer_set_number(session, "recalls", 1);
+	answer_set(session, "export", json_string("other"));
+	contest(HEALTH_RECALL_MS);
+	assert_judged(VERDICT_WARNING, "others have waited", "rmemfsctl who EXPORT 9");
+}
+
+static void late__again_and_again(void **state)
+{
+	answer_set_number(answer_part(session, "late_recalls"), "count", 40);
+	answer_set_number(answer_part(session, "late_recalls"), "longest_ms", 2600);
+	set_recent("late_recalls", HEALTH_LATE_RECALLS - 1);
+	assert_well();
+	set_recent("late_recalls", HEALTH_LATE_RECALLS);
+	judge();
+	assert_judged(VERDICT_WARNING,
+		"gave files back late 3 times within minutes, the latest "
+		"after 2.6 s",
+		"did not run for");
+	assert_blames_no_process();
+}
+
+static void unsteady__connections(void **state)
+{
+	set_recent("reconnects", HEALTH_RECONNECTS - 1);
+	assert_well();
+	set_recent("reconnects", HEALTH_RECONNECTS);
+	judge();
+	assert_judged(VERDICT_WARNING, "(pid 23892) lost its connection 3 times", "MTU");
+}
+
+/* It comes first, and then nobody else is blamed. */
+static void cpu__that_the_server_lacks(void **state)
+{
+	json_t *cpu = answer_part(server, "cpu");
+
+	answer_set_number(cpu, "wait_ms", 9800);
+	assert_well();
+	answer_set(cpu, "starved", json_true());
+	answer_set_number(session, "recalls", 1);
+	set_recent("late_recalls", HEALTH_LATE_RECALLS);
+	set_recent("reconnects", HEALTH_RECONNECTS);
+	contest(2 * LEASE_MS);
+	assert_int_equal(judged.n, 2);
+	assert_has(judged.findings[0].found, "server: it waited 98 % of the last 10 s for a CPU");
+	assert_has(judged.findings[0].remedy, "CPUWeight=");
+	assert_has(judged.findings[1].cause, "the server itself gets too little CPU; session 1");
+	assert_int_equal(judged.worst, VERDICT_WARNING);
+	answer_set(cpu, "throttled", json_true());
+	judge();
+	assert_has(judged.findings[0].found, "its control group is throttled: see CPUQuota=");
+	assert_has(judged.findings[0].remedy, "/proc/23784/cgroup");
+}
+
+/* A stranger may offer any key: that is a note. */
+static void refused__keys(void **state)
+{
+	refuse_key("web-1", false, HEALTH_REFUSED_MS);
+	assert_well();
+	refuse_key("web-1", false, HEALTH_REFUSED_MS - 1);
+	judge();
+	assert_judged(VERDICT_NOTE, "server: key web-1, from tcp 10.0.0.2, is refused: 20 times",
+		"rmemfsctl keycheck");
+	refuse_key("web-1", true, 1000);
+	judge();
+	assert_judged(VERDICT_WARNING, "the last 1.0 s ago", "copy the server's file");
+	refuse_key("test-6qpp", false, 1000);
+	judge();
+	assert_judged(VERDICT_WARNING, "key test-6qpp", NULL);
+	answer_set(session, "state", json_string("disconnected"));
+	answer_set_number(session, "silent_ms", LEASE_MS);
+	judge();
+	assert_among(VERDICT_WARNING, "is not connected", "copy the server's file");
 }
 
 static void recalls__that_take_long(void **state)
@@ -226,7 +364,14 @@ static void sessions__that_are_silent(void **state)
 	assert_int_equal(judged.n, 0);
 	with_session("active", HEALTH_SILENT_MS);
 	assert_judged(VERDICT_WARNING,
-		"session 1 of node7:/mnt/rmem (pid 23892) is connected, and silent", "kill -CONT");
+		"session 1 of node7:/mnt/rmem (pid 23892) is connected, and silent",
+		"rmemfsctl evict");
+	assert_blames_no_process();
+	answer_set(session, "stopped", json_true());
+	answer_set_number(session, "pid", 77);
+	judge();
+	assert_judged(VERDICT_WARNING, "is connected, and silent", "kill -CONT 77");
+	answer_set(session, "stopped", json_false());
 	with_session("disconnected", LEASE_MS - 1);
 	assert_int_equal(judged.n, 0);
 	with_session("disconnected", LEASE_MS);
@@ -310,9 +455,12 @@ static void answer__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"exports\":{},\"sessions\":3,\"store\":[]}",
 		"{\"exports\":[null,7,{\"bytes\":-1,\"used\":9223372036854775807,\"quotas\":[[]]}]}",
-		"{\"sessions\":[{\"channels\":[4]},[]],\"listen\":[null,{}]}"};
+		"{\"sessions\":[{\"channels\":[4]},[]],\"listen\":[null,{}]}",
+		"{\"refused_keys\":[null,{\"key\":3},{\"key\":\"a\"}]}",
+		"{\"exports\":[{\"contested\":[{\"ms\":9999}]}]}",
+		"{\"sessions\":[{\"recalls\":1,\"late_recalls\":[]}]}"};
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		json_decref(server);
 		server = answer_read(texts[i]);
 		judge_by(1);
@@ -335,6 +483,12 @@ int main(void)
 		CASE(snapshot__that_failed),
 		CASE(snapshot__of_an_age),
 		CASE(recalls__that_take_long),
+		CASE(recalls__and_what_is_known_of_the_holder),
+		CASE(recalls__of_other_exports_and_sessions),
+		CASE(late__again_and_again),
+		CASE(unsteady__connections),
+		CASE(refused__keys),
+		CASE(cpu__that_the_server_lacks),
 		CASE(sessions__that_are_silent),
 		CASE(sessions__the_worst_of_many),
 		CASE(transport__tcp_beside_verbs),
