@@ -427,6 +427,11 @@ void inode_share_locked(struct inode *inode, bool sure)
 	inode->was_sure &= sure;
 }
 
+void inode_unsure_locked(struct inode *inode)
+{
+	inode->sure = inode->was_sure = false;
+}
+
 void inode_unlease_locked(struct inode *inode)
 {
 	extent_map_fini(&inode->map);

@@ -215,6 +215,8 @@ void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen);
 void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	const struct rpc_entry_reply *extents, uint64_t epoch);
 void inode_share_locked(struct inode *inode, bool sure);
+/* The lease ends with the inode, which was returned. Answers that are on their way still count. */
+void inode_unsure_locked(struct inode *inode);
 void inode_unlease_locked(struct inode *inode);
 /* A lease became more, and the attributes are not known for sure. inode_see_others, with the
  * answer's attributes, comes before inode.lease_type is set, and inode_sure after. */

@@ -53,9 +53,8 @@ static bool is_settled_locked(const struct inode *inode)
 {
 	return commit_is_clean_locked(inode) && !inode->commit.running && !inode->nchanging &&
 	       !inode->nlinking && !inode->growing && !inode->fetching && !inode->leaving &&
-	       !inode->returned && !inode->map.uncommitted && !inode->window.rest.npages &&
-	       !inode->share.npages && gate_idle(&inode->gate) &&
-	       !__atomic_load_n(&inode->nleftovers, __ATOMIC_ACQUIRE);
+	       !inode->map.uncommitted && !inode->window.rest.npages && !inode->share.npages &&
+	       gate_idle(&inode->gate) && !__atomic_load_n(&inode->nleftovers, __ATOMIC_ACQUIRE);
 }
 
 int inodes_describe(struct inode *inode, struct inode_state *state)
@@ -74,6 +73,7 @@ int inodes_describe(struct inode *inode, struct inode_state *state)
 		.stale = inode->stale,
 		.orphan = inode->orphan,
 		.nameless = inode->nameless,
+		.returned = inode->returned,
 		.caps = inode_has_caps(inode),
 		.nopen = inode->nopen,
 		.error = inode->commit.error,
@@ -97,7 +97,8 @@ static bool state_makes_sense(const struct inode_state *state)
 	return state->ino && (root || state->nlookup) && state->type == (state->type & S_IFMT) &&
 	       state->type && (!root || S_ISDIR(state->type)) &&
 	       (S_ISREG(state->type) ? state->nhandles == state->nopen : !state->nhandles) &&
-	       (!state->nameless || state->orphan) && state->read_from <= state->read_to;
+	       (state->orphan || (!state->nameless && !state->returned)) &&
+	       (!state->returned || !state->nhandles) && state->read_from <= state->read_to;
 }
 
 static int adopt_handle_locked(struct inode *inode, const struct handle_state *state)
@@ -142,6 +143,7 @@ static void adopt_fields_locked(struct inode *inode, const struct inode_state *s
 	inode->stale = state->stale;
 	inode->orphan = state->orphan;
 	inode->nameless = state->nameless;
+	inode->returned = state->returned;
 	if (state->orphan)
 		inode->commit.ended = inode_return_settle;
 	inode_mark_locked(inode,

@@ -31,7 +31,7 @@ struct inode_state {
 	uint64_t ino, nlookup;
 	uint32_t type;
 	struct attr attr;
-	bool attr_valid, sized, changed, stale, orphan, nameless, caps;
+	bool attr_valid, sized, changed, stale, orphan, nameless, returned, caps;
 	uint32_t nopen; /* of files the handles, of directories the times that they are open */
 	/* commit.h */
 	int32_t error;

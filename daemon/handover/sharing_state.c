@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/rpc/lease_type.h"
+#include "daemon/handover/state.h"
 
 static int result(const struct wire_in *r)
 {
@@ -17,24 +18,6 @@ static uint8_t get_small(struct wire_in *r, uint32_t most)
 
 	r->truncated |= value > most;
 	return (uint8_t)value;
-}
-
-static void put_flags(struct wire_out *w, const bool *const *flags, unsigned n)
-{
-	uint32_t bits = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		bits |= (uint32_t)*flags[i] << i;
-	wire_put_u32(w, bits);
-}
-
-static void get_flags(struct wire_in *r, bool *const *flags, unsigned n)
-{
-	uint32_t bits = wire_get_u32(r);
-
-	r->truncated |= bits >> n != 0;
-	for (unsigned i = 0; i < n; i++)
-		*flags[i] = bits >> i & 1;
 }
 
 /* ---- the mount ------------------------------------------------------------------------------- */
@@ -99,7 +82,7 @@ void sharing_state_put_inode(struct wire_out *w, const struct sharing_inode *i)
 	wire_put_u32(w, i->owner.uid);
 	wire_put_u32(w, i->owner.gid);
 	wire_put_u32(w, l->type);
-	put_flags(w, flags, 9);
+	state_put_flags(w, flags, 9);
 	wire_put_u32(w, i->nowners);
 }
 
@@ -117,7 +100,7 @@ int sharing_state_get_inode(struct wire_in *r, struct sharing_inode *i)
 	i->owner.uid = wire_get_u32(r);
 	i->owner.gid = wire_get_u32(r);
 	l->type = get_small(r, LEASE_TYPES - 1);
-	get_flags(r, flags, 9);
+	state_get_flags(r, flags, 9);
 	i->nowners = wire_get_u32(r);
 	return result(r);
 }
@@ -130,7 +113,7 @@ void sharing_state_put_pages(struct wire_out *w, const struct cached_pages *p)
 		&p->mapped, &p->to_raise, &p->endless, &p->raised, &p->was_raised, &p->told_before};
 
 	wire_put_u64(w, p->step);
-	put_flags(w, flags, 6);
+	state_put_flags(w, flags, 6);
 	wire_put_u32(w, p->nranges);
 	for (unsigned i = 0; i < CACHED_RANGES; i++) {
 		wire_put_u64(w, i < p->nranges ? p->ranges[i].from : 0);
@@ -148,7 +131,7 @@ int sharing_state_get_pages(struct wire_in *r, struct cached_pages *p)
 		&p->mapped, &p->to_raise, &p->endless, &p->raised, &p->was_raised, &p->told_before};
 
 	p->step = wire_get_u64(r);
-	get_flags(r, flags, 6);
+	state_get_flags(r, flags, 6);
 	p->nranges = get_small(r, CACHED_RANGES);
 	for (unsigned i = 0; i < CACHED_RANGES; i++) {
 		p->ranges[i].from = wire_get_u64(r);
@@ -172,7 +155,7 @@ void sharing_state_put_owner(struct wire_out *w, const struct lock_owner_kept *o
 	wire_put_u64(w, o->kernel);
 	wire_put_u64(w, o->handle);
 	wire_put_u32(w, o->kind);
-	put_flags(w, flags, 2);
+	state_put_flags(w, flags, 2);
 }
 
 int sharing_state_get_owner(struct wire_in *r, struct lock_owner_kept *o)
@@ -183,7 +166,7 @@ int sharing_state_get_owner(struct wire_in *r, struct lock_owner_kept *o)
 	o->kernel = wire_get_u64(r);
 	o->handle = wire_get_u64(r);
 	o->kind = get_small(r, LOCK_KIND_FLOCK);
-	get_flags(r, flags, 2);
+	state_get_flags(r, flags, 2);
 	return result(r);
 }
 

@@ -9,7 +9,7 @@ static const uint64_t magic = UINT64_C(0x746e756f6d6d7268);
 
 /* ---- small ones ------------------------------------------------------------------------------ */
 
-static void put_flags(struct wire_out *w, const bool *const *flags, unsigned n)
+void state_put_flags(struct wire_out *w, const bool *const *flags, unsigned n)
 {
 	uint32_t bits = 0;
 
@@ -18,7 +18,7 @@ static void put_flags(struct wire_out *w, const bool *const *flags, unsigned n)
 	wire_put_u32(w, bits);
 }
 
-static void get_flags(struct wire_in *r, bool *const *flags, unsigned n)
+void state_get_flags(struct wire_in *r, bool *const *flags, unsigned n)
 {
 	uint32_t bits = wire_get_u32(r);
 
@@ -117,7 +117,7 @@ static void put_session(struct wire_out *w, const struct session_state *s)
 	wire_put(w, s->owner, sizeof(s->owner));
 	wire_put_u32(w, s->owner_number);
 	wire_put_u32(w, s->nchannels);
-	put_flags(w, flags, 3);
+	state_put_flags(w, flags, 3);
 	wire_put_u32(w, s->limits.max_sge_read);
 	wire_put_u32(w, s->limits.max_sge_write);
 	wire_put_u32(w, s->limits.max_work_bytes);
@@ -141,7 +141,7 @@ static void get_session(struct wire_in *r, struct session_state *s)
 	wire_get(r, s->owner, sizeof(s->owner));
 	s->owner_number = wire_get_u32(r);
 	s->nchannels = wire_get_u32(r);
-	get_flags(r, flags, 3);
+	state_get_flags(r, flags, 3);
 	s->limits.max_sge_read = wire_get_u32(r);
 	s->limits.max_sge_write = wire_get_u32(r);
 	s->limits.max_work_bytes = wire_get_u32(r);
@@ -180,10 +180,10 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	wire_put_u64(w, state->nhandles);
 	wire_put_u64(w, state->sharing_bytes);
 	put_session(w, &state->session);
-	put_flags(w, features, 6);
+	state_put_flags(w, features, 6);
 	wire_put_u8(w, state->cache);
 	wire_put_u8(w, state->access);
-	put_flags(w, flags, 1);
+	state_put_flags(w, flags, 1);
 }
 
 /* Before the numbers are multiplied. */
@@ -215,10 +215,10 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	if (r->truncated || !is_length(state, wire_in_left(r)))
 		return -EPROTO;
 	get_session(r, &state->session);
-	get_flags(r, features, 6);
+	state_get_flags(r, features, 6);
 	state->cache = wire_get_u8(r);
 	state->access = wire_get_u8(r);
-	get_flags(r, flags, 1);
+	state_get_flags(r, flags, 1);
 	r->truncated |= state->cache > CACHE_EXCLUSIVE || state->access > ACCESS_NEVER;
 	return r->truncated ? -EPROTO : 0;
 }
@@ -228,13 +228,13 @@ int state_get(struct wire_in *r, struct mount_state *state)
 void state_put_inode(struct wire_out *w, const struct inode_state *i)
 {
 	const bool *const flags[] = {&i->attr_valid, &i->sized, &i->changed, &i->stale, &i->orphan,
-		&i->nameless, &i->caps, &i->told};
+		&i->nameless, &i->caps, &i->told, &i->returned};
 
 	wire_put_u64(w, i->ino);
 	wire_put_u64(w, i->nlookup);
 	wire_put_u32(w, i->type);
 	put_attr(w, &i->attr);
-	put_flags(w, flags, 8);
+	state_put_flags(w, flags, 9);
 	wire_put_u32(w, i->nopen);
 	wire_put_u32(w, (uint32_t)i->error);
 	wire_put_u64(w, i->nfailures);
@@ -246,13 +246,13 @@ void state_put_inode(struct wire_out *w, const struct inode_state *i)
 int state_get_inode(struct wire_in *r, struct inode_state *i)
 {
 	bool *const flags[] = {&i->attr_valid, &i->sized, &i->changed, &i->stale, &i->orphan,
-		&i->nameless, &i->caps, &i->told};
+		&i->nameless, &i->caps, &i->told, &i->returned};
 
 	i->ino = wire_get_u64(r);
 	i->nlookup = wire_get_u64(r);
 	i->type = wire_get_u32(r);
 	get_attr(r, &i->attr);
-	get_flags(r, flags, 8);
+	state_get_flags(r, flags, 9);
 	i->nopen = wire_get_u32(r);
 	i->error = (int32_t)wire_get_u32(r);
 	i->nfailures = wire_get_u64(r);
@@ -271,7 +271,7 @@ void state_put_handle(struct wire_out *w, const struct handle_state *h)
 	wire_put_u64(w, h->number);
 	wire_put_u64(w, h->told);
 	wire_put_u32(w, h->kind);
-	put_flags(w, flags, 7);
+	state_put_flags(w, flags, 7);
 }
 
 int state_get_handle(struct wire_in *r, struct handle_state *h)
@@ -285,6 +285,6 @@ int state_get_handle(struct wire_in *r, struct handle_state *h)
 	kind = wire_get_u32(r);
 	r->truncated |= kind > UINT8_MAX;
 	h->kind = (uint8_t)kind;
-	get_flags(r, flags, 7);
+	state_get_flags(r, flags, 7);
 	return r->truncated ? -EPROTO : 0;
 }

@@ -20,7 +20,7 @@
 #include "daemon/remote/session_handover.h"
 
 enum {
-	HANDOVER_VERSION = 2,
+	HANDOVER_VERSION = 3,
 	STATE_HEAD_BYTES = 40, /* magic, version, and the three numbers behind it */
 	STATE_INODE_BYTES = 144,
 	STATE_HANDLE_BYTES = 24,
@@ -47,5 +47,10 @@ void state_put_handle(struct wire_out *w, const struct handle_state *handle);
 int state_get(struct wire_in *r, struct mount_state *state);
 int state_get_inode(struct wire_in *r, struct inode_state *inode);
 int state_get_handle(struct wire_in *r, struct handle_state *handle);
+
+/* Up to 32 flags as one number, for both descriptions. A bit that nobody knows counts as truncated.
+ */
+void state_put_flags(struct wire_out *w, const bool *const *flags, unsigned n);
+void state_get_flags(struct wire_in *r, bool *const *flags, unsigned n);
 
 #endif

@@ -41,6 +41,7 @@ void lease_end_locked(struct inode *inode)
 	lease_set_type_locked(inode, NULL, LEASE_NONE);
 	l->pinned = l->unsure = false;
 	l->returned = inode->lease_number;
+	inode_unsure_locked(inode);
 }
 
 void lease_forget_locked(struct inode *inode)

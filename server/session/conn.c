@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -533,38 +532,6 @@ void client_request_deny(struct client_request *req, int err, const char *log, c
 	printable_clean_string(text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
 	client_request_answer(req, &rep);
-}
-
-void client_request_refuse(struct client_request *req, int err, const char *format, ...)
-{
-	char text[RPC_TEXT_MAX + 1];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	printable_clean_string(text);
-	client_request_deny(req, err, text, text);
-}
-
-struct export *client_request_export(struct client_request *req, const struct rpc_str *name)
-{
-	struct exports *exports = req->conn->server->exports;
-	struct export *export = exports_find(exports, name);
-	char names[RPC_TEXT_MAX];
-
-	if (export)
-		return export;
-	if (conn_is_stranger(req->conn)) {
-		client_request_refuse(req, -ENOENT,
-			"no export '%.*s'; 'rmemfsctl status' on the server lists them", name->len,
-			name->s);
-		return NULL;
-	}
-	exports_names(exports, names, sizeof(names));
-	client_request_refuse(
-		req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
-	return NULL;
 }
 
 static struct client_request *free_control(struct conn *c)

@@ -185,6 +185,14 @@ static void give_locks(void)
 static int kept, appended, removed[REMOVED_FILES], direct;
 static char *map;
 
+/* The kernel knows the file, and nobody has it open: no OPEN was sent. */
+static void keep_a_path(void)
+{
+	close(made("path", 0));
+	check(open("path", O_PATH | O_CLOEXEC) >= 0, "open of a path");
+	check(unlink("path") == 0, "unlink");
+}
+
 static void open_files(void)
 {
 	char name[32];
@@ -253,6 +261,7 @@ int main(int argc, char **argv)
 		errx(2, "usage: carry DIR");
 	check(chdir(argv[1]) == 0, argv[1]);
 	begin_listing();
+	keep_a_path();
 	take_locks();
 	open_files();
 	puts("ready");

@@ -5,6 +5,7 @@ bats_require_minimum_version 1.5.0
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
+load carry
 
 setup() {
 	setup_rmem
@@ -60,32 +61,9 @@ strike() {
 	until_true 30 is_ready $((n + 1)) || die "no successor"
 }
 
-begin_carrying() {
-	mkdir -p "$mnt/carried"
-	coproc carry "$mnt/carried" 2>"$dir/carry.log" 3>&-
-	carrier=$COPROC_PID
-	eval "exec {from_carrier}<&${COPROC[0]} {to_carrier}>&${COPROC[1]}"
-	eval "exec ${COPROC[0]}<&- ${COPROC[1]}>&-"
-	round=0
-	carried ready
-}
-
-carried() {
-	local line
-	read -r -t 30 line <&"$from_carrier" && [ "$line" = "$1" ] || die "$(cat "$dir/carry.log")"
-}
-
-try_carried() {
-	round=$((round + 1))
-	echo >&"$to_carrier"
-	carried "round $round"
-}
-
-end_carrying() {
-	exec {to_carrier}>&-
-	carried 'done'
-	exec {from_carrier}<&-
-	wait "$carrier"
+# is_path FD: it is opened with O_PATH, which needs no OPEN.
+is_path() {
+	(($(awk '/^flags:/ {print "0" $2}' "/proc/$carrier/fdinfo/$1") & 010000000))
 }
 
 # Nothing of the files that the program has open waits for a COMMIT.
@@ -93,13 +71,14 @@ settled() {
 	local file
 	for file in "/proc/$carrier/fd/"*; do
 		[ ! "$file" -ef /dev/null ] && [[ $(readlink "$file") == "$mnt"/* ]] || continue
+		! is_path "${file##*/}" || continue
 		sync "$file"
 	done
 }
 
 @test "open files, locks, mappings, a directory in part and a working directory outlive a killed daemon" {
 	start_service -n 2
-	begin_carrying
+	begin_carrying "$mnt/carried"
 	settled
 	strike
 	try_carried

@@ -40,7 +40,9 @@ for preset in release fuzz asan tsan dev; do
 	[ "$preset" = dev ] || rm -rf "$work/build/$preset"
 done
 check "$release: root's mount begins and ends" inside tests/platforms/mount.sh /build/dev/bin
-inside env RMEMFS_BUILD=/build tests/run.sh unit || failed=1
+# The root has a PID namespace, without threads of the kernel.
+inside env RMEMFS_BUILD=/build tests/run.sh unit | sed 's/# SKIP \(state__of_a_kernel_thread\)$/# SKIP (not here) \1/' ||
+	failed=1
 "$here/packages.sh" "$release" "$work/build/packages" || failed=1
 "$here/containers.sh" "$release" || failed=1
 "$here/arm64.sh" "$release" || failed=1

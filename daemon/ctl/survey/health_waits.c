@@ -200,8 +200,8 @@ static enum known known_of(const json_t *status, const json_t *session)
 	return KNOWN_NOTHING;
 }
 
-/* Of those sessions of the export that are to give something back, the one of which most is known;
- * NULL: none is. */
+/* Finds the session of the export that is to give something back, and of which most is known. NULL:
+ * none is. */
 static const json_t *find_holder(const json_t *export, const json_t *status, enum known *known)
 {
 	const json_t *session, *found = NULL;

@@ -23,7 +23,14 @@
 #include "daemon/serve/fs_block.h"
 #include "daemon/serve/threads.h"
 
-enum { THREADS = 2, FILE_INO = 71, ORPHAN_INO = 72, DIR_INO = 73, FIFO_INO = 74 };
+enum {
+	THREADS = 2,
+	FILE_INO = 71,
+	ORPHAN_INO = 72,
+	DIR_INO = 73,
+	FIFO_INO = 74,
+	RETURNED_INO = 75
+};
 
 struct side {
 	struct fs_block block;

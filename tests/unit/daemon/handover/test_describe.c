@@ -9,7 +9,7 @@ static struct handle *reader, *appender;
 
 static void make_inodes(void)
 {
-	struct inode *orphan = add_inode(ORPHAN_INO, S_IFREG | 0600, 1);
+	struct inode *orphan = add_inode(ORPHAN_INO, S_IFREG | 0600, 1), *returned;
 
 	fs_of(&old)->root = add_inode(ROOT_INO, S_IFDIR | 0755, 0);
 	file = add_inode(FILE_INO, S_IFREG | 0644, 3);
@@ -25,6 +25,8 @@ static void make_inodes(void)
 	open_file(orphan, O_RDWR, OPENED_DIRECT);
 	add_inode(DIR_INO, S_IFDIR | 0700, 2)->nopen = 3;
 	add_inode(FIFO_INO, S_IFIFO | 0600, 1);
+	returned = add_inode(RETURNED_INO, S_IFREG | 0600, 1);
+	returned->orphan = returned->returned = true;
 }
 
 static int setup(void **state)
@@ -93,6 +95,9 @@ static void adopt__directories_orphans_and_others(void **state)
 	assert_int_equal(taken(FIFO_INO)->type, S_IFIFO);
 	assert_true(taken(ORPHAN_INO)->orphan);
 	assert_non_null(taken(ORPHAN_INO)->commit.ended);
+	assert_false(taken(ORPHAN_INO)->returned);
+	/* The kernel knows it still: by an open with O_PATH, or its FORGET is in the queue. */
+	assert_true(taken(RETURNED_INO)->orphan && taken(RETURNED_INO)->returned);
 }
 
 static void adopt__the_session(void **state)
@@ -196,8 +201,8 @@ static void adopt__of_a_mount_with_other_options__is_refused(void **state)
 static uint8_t *inode_at(uint64_t ino)
 {
 	uint64_t le = htole64(ino);
-	uint8_t *at = memmem(data + len - 4 * STATE_HANDLE_BYTES - 5 * STATE_INODE_BYTES,
-		4 * STATE_HANDLE_BYTES + 5 * STATE_INODE_BYTES, &le, sizeof(le));
+	uint8_t *at = memmem(data + len - 4 * STATE_HANDLE_BYTES - 6 * STATE_INODE_BYTES,
+		4 * STATE_HANDLE_BYTES + 6 * STATE_INODE_BYTES, &le, sizeof(le));
 
 	assert_non_null(at);
 	return at;
@@ -221,7 +226,8 @@ static void adopt__inodes_that_make_no_sense__is_refused(void **state)
 	refuses(0, FILE_INO, 0);                        /* no inode */
 	refuses(LOOKUPS, FILE_INO, 0);                  /* unknown to the kernel */
 	refuses(TYPE, FILE_INO, 1);                     /* no type */
-	refuses(FLAGS + 1, FILE_INO, 1);                /* a flag that is none */
+	refuses(FLAGS + 1, FILE_INO, 2);                /* a flag that is none */
+	refuses(FLAGS + 1, FILE_INO, 1);                /* returned, and no orphan */
 	refuses(FLAGS, FILE_INO, 1 << 5);               /* without a name, and no orphan */
 	refuses(NOPEN, FILE_INO, 3);                    /* another number of handles */
 	refuses(NHANDLES, FILE_INO, 3);                 /* another one's handles */
