@@ -13,6 +13,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/fuse/notifier.h"
+#include "daemon/kcache/kernel_owner.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
 #include "daemon/op/fs_parts.h"
@@ -179,16 +180,19 @@ static bool conversion_is_idle(struct io_thread *thread, bool drains)
 	       remote_connected(thread) && remote_has_no_calls(thread);
 }
 
-/* True: all threads are idle, and this is thread 0. Nothing makes a thread busy again. */
-static bool conversion_say_idle(struct io_thread *thread, bool idle)
+/* True: all threads are idle, and this is thread 0. Nothing makes a thread busy again. What a thread
+ * has found in the phase before says nothing of this one. */
+static bool conversion_say_idle(struct io_thread *thread, enum conversion_phase phase, bool idle)
 {
 	struct conversion *c = thread->fs->conversion;
 	uint32_t bit = UINT32_C(1) << thread->index;
-	bool all;
+	bool all = false;
 
 	pthread_mutex_lock(&c->lock);
-	c->idle = idle ? c->idle | bit : c->idle & ~bit;
-	all = c->idle == (UINT32_C(1) << thread->fs->options.session.io_threads) - 1;
+	if (phase_of(thread->fs) == phase) {
+		c->idle = idle ? c->idle | bit : c->idle & ~bit;
+		all = c->idle == (UINT32_C(1) << thread->fs->options.session.io_threads) - 1;
+	}
 	pthread_mutex_unlock(&c->lock);
 	return all && !thread->index;
 }
@@ -218,19 +222,30 @@ static void begin_anew(struct inode *inode, void *arg)
 	inode_unlease_locked(inode);
 	dir_names_forget(&inode->names, &fs->inodes->names);
 	kernel_pages_share_locked(inode, fs->threads[0].thread);
+	kernel_owner_share_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* Without its pin an open file could be removed for good by others. A pin that was refused, for
+ * want of room, is asked for again: until all are there nobody else is let in. */
 static void pin_open(struct inode *inode, void *arg)
 {
 	struct fs *fs = arg;
 
 	pthread_mutex_lock(&inode->lock);
-	if (inode_is_regular(inode) && inode->nopen) {
-		fs->conversion->nopen++;
+	if (inode_is_regular(inode) && inode->nopen && !inode->lease->pinned) {
+		fs->conversion->nlacking++;
 		lease_pin_locked(inode, fs->threads[0].thread);
 	}
 	pthread_mutex_unlock(&inode->lock);
+}
+
+/* Returns how many files lack a pin, which they are asked for. */
+static unsigned pin_all(struct fs *fs)
+{
+	fs->conversion->nlacking = 0;
+	inode_each(fs, pin_open, fs);
+	return fs->conversion->nlacking;
 }
 
 static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
@@ -252,11 +267,10 @@ static void shares(struct rpc_call *call, const struct rpc_reply *rep)
 		return;
 	}
 	c->forgot_ms = now_ms() + c->ttl_ms + LATE_MS;
-	c->nopen = 0;
 	inode_each(fs, begin_anew, fs);
 	atomic_store(&fs->sharing, true);
 	session_share(fs->session);
-	inode_each(fs, pin_open, fs);
+	c->nopen = pin_all(fs);
 	conversion_go_on(fs, CONVERSION_TELLS, CONVERSION_PINS);
 }
 
@@ -294,7 +308,7 @@ static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase
 	struct fs *fs = thread->fs;
 	bool drains = phase == CONVERSION_DRAINS;
 
-	if (!conversion_say_idle(thread, conversion_is_idle(thread, drains)))
+	if (!conversion_say_idle(thread, phase, conversion_is_idle(thread, drains)))
 		return;
 	if (drains && kernel_is_told(fs))
 		conversion_go_on(fs, phase, CONVERSION_STILL);
@@ -308,7 +322,7 @@ static void pinned(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 	const struct conversion *c = fs->conversion;
 
-	if (thread->index || !remote_has_no_calls(thread))
+	if (thread->index || !remote_has_no_calls(thread) || pin_all(fs))
 		return;
 	commit_all(fs, false);
 	log_info(

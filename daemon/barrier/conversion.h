@@ -12,7 +12,8 @@
  *
  * The state that a mount is in from PINS on is that after a renewal of its session: no lease is
  * known, and nothing that needs one. Then each open file gets a lease, with a pin. So nobody
- * removes it for good, and pages that the kernel has of it, perhaps with stores, are covered.
+ * removes it for good, and pages that the kernel has of it, perhaps with stores, are covered. The
+ * mount asks until it has all pins.
  *
  * The kernel shows names and attributes for as long as it was told, without asking. A mount that is
  * alone tells a time that is short (conversion_ttl_ms()), and none from DRAINS on. While the mount
@@ -65,6 +66,7 @@ struct conversion {
 	uint32_t ttl_ms;   /* the longest time that the kernel was told */
 	int64_t forgot_ms; /* when the kernel has nothing any more */
 	unsigned nopen;    /* files that were open */
+	unsigned nlacking; /* of these, those that the server has not pinned yet */
 };
 
 /* begin(req, 0) begins a request that was held, begin(req, -errno) ends it. */

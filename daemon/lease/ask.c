@@ -117,6 +117,8 @@ void lease_pin_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = inode->lease;
 	bool reads = session_is_read_only(inode->fs->session);
+	/* Pages need it, even beyond the number of leases that the session may keep. */
+	bool needed = kernel_pages_any_locked(inode);
 
 	if (l->state != LEASE_IDLE)
 		return;
@@ -125,7 +127,7 @@ void lease_pin_locked(struct inode *inode, struct io_thread *thread)
 	l->call.req.op = RPC_LEASE;
 	l->call.req.lease = (struct rpc_lease){.ino = inode->ino,
 		.type = reads ? LEASE_SHARED : LEASE_EXCLUSIVE,
-		.flags = LEASE_PIN | LEASE_IF_FREE};
+		.flags = LEASE_PIN | (needed ? 0 : LEASE_IF_FREE)};
 	lease_send_locked(inode, thread, LEASE_ASKING);
 }
 

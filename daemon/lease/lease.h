@@ -185,7 +185,8 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
 void lease_note_closing(struct inode *inode, struct handle *handle);
 
 /* The mount goes by leases from now on, and the file is open, which the server does not know yet:
- * asks for a pin, and for all of the lease. No operation runs, and no other client is there. */
+ * asks for a pin, and for all of the lease. Pages that the kernel has cached are covered once the
+ * pin is there. No operation runs, and no other client is there. */
 void lease_pin_locked(struct inode *inode, struct io_thread *thread);
 
 /* A COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: begins what is

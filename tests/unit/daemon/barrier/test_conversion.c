@@ -9,6 +9,8 @@
 #include <errno.h>
 
 #include "daemon/barrier/conversion.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/lease.h"
 #include "daemon/serve/way.h"
 #include "tests/unit/daemon/fs_fixture.h"
 
@@ -182,6 +184,57 @@ static void ttl__is_short_and_none_when_another_comes(void **state)
 	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), LEASE_MS);
 }
 
+/* The server answers the LEASE that thread 0 has asked for. */
+static void answer_pin(int status)
+{
+	struct inode_lease *l = fx.inode->lease;
+	const struct rpc_reply rep = {.op = RPC_LEASE,
+		.status = status,
+		.entry = {.attr = {.ino = FIXTURE_INO, .mode = S_IFREG | 0600, .nlink = 1},
+			.lease = {.type = LEASE_EXCLUSIVE, .number = 1}}};
+
+	assert_int_equal(l->state, LEASE_ASKING);
+	assert_true(l->call.req.lease.flags & LEASE_PIN);
+	assert_true(rpc_cancel(fx.threads[0], &l->call));
+	l->call.done(&l->call, &rep);
+}
+
+static void step__a_pin_is_refused__is_asked_for_again(void **state)
+{
+	atomic_store(&fx.fs.sharing, true);
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_PINS);
+	fx.inode->nopen = 1;
+	step_all();
+	assert_int_equal(phase(), CONVERSION_PINS);
+	answer_pin(-ENOSPC);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_PINS);
+	answer_pin(0);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_FORGETS);
+	conversion_is_over(&fx.fs);
+	fx.inode->nopen = 0;
+}
+
+/* Even where the session has as many leases as it may keep. */
+static void pin__pages_are_cached__needs_the_lease(void **state)
+{
+	struct inode_lease *l = fx.inode->lease;
+
+	atomic_store(&fx.fs.sharing, true);
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_PINS);
+	fx.inode->nopen = 1;
+	assert_true(kernel_pages_make_locked(fx.inode));
+	fx.inode->cached->pages->nranges = 1;
+	step_all();
+	assert_int_equal(l->call.req.lease.type, LEASE_EXCLUSIVE);
+	assert_false(l->call.req.lease.flags & LEASE_IF_FREE);
+	answer_pin(0);
+	conversion_is_over(&fx.fs);
+	fx.inode->cached->pages->nranges = 0;
+	fx.inode->nopen = 0;
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -194,6 +247,8 @@ int main(void)
 		TEST(step__without_the_server__stands_still),
 		TEST(wanted__while_it_shares__is_no_news),
 		TEST(wanted__again__changes_nothing),
+		TEST(step__a_pin_is_refused__is_asked_for_again),
+		TEST(pin__pages_are_cached__needs_the_lease),
 		TEST(ttl__is_short_and_none_when_another_comes),
 	};
 
