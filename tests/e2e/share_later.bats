@@ -83,6 +83,7 @@ ended_well() {
 	nobody_was_late
 }
 
+# bats test_tags=once
 @test "alone it has no lease, and each lookup is answered by the kernel for a while" {
 	local before
 	start_server
@@ -105,6 +106,7 @@ works_in() {
 	[ "$(cat file)" = other ]
 }
 
+# bats test_tags=once
 @test "what is open, locked, mounted below and worked in stays" {
 	start_server
 	come 1
@@ -153,6 +155,7 @@ all_have_names() {
 	[ "$(find "$dir/1" | wc -l)" = "$(status_of '.exports[0].files')" ]
 }
 
+# bats test_tags=once
 @test "appends, by a handle from before, go behind what the other mount has appended" {
 	start_server
 	come 1
@@ -180,6 +183,7 @@ answered() {
 	[ "$(tail -n 1 "$dir/answers")" = "$1" ]
 }
 
+# bats test_tags=nightly
 @test "a mapping from before goes on, and shows what the other mount writes" {
 	local map
 	start_server
@@ -203,6 +207,7 @@ answered() {
 	nobody_was_late
 }
 
+# bats test_tags=nightly
 @test "programs go on while a second mount comes" {
 	start_server
 	come 1
@@ -216,6 +221,7 @@ answered() {
 	nobody_was_late
 }
 
+# bats test_tags=nightly
 @test "two that come at once are let in by one conversion" {
 	start_server
 	come 1
@@ -229,6 +235,7 @@ answered() {
 	nobody_was_late
 }
 
+# bats test_tags=nightly
 @test "mounts with share come beside it, and are beside it from the start" {
 	start_server
 	come 1
@@ -242,6 +249,7 @@ answered() {
 	[ "$(cat "$dir/1/file")" = one ]
 }
 
+# bats test_tags=nightly
 @test "those that only read stay alone until one comes that writes" {
 	start_server
 	come 3
@@ -260,6 +268,7 @@ answered() {
 	nobody_was_late
 }
 
+# bats test_tags=nightly
 @test "it is refused by a mount that has its export for itself, and refuses such a one" {
 	local said
 	start_server
@@ -278,6 +287,7 @@ answered() {
 	[[ $said == *"for itself alone (cache=exclusive)"* ]]
 }
 
+# bats test_tags=nightly
 @test "a mount at the place of one that was unmounted lazily, and is in use, works beside it" {
 	local first
 	start_server
@@ -295,6 +305,7 @@ answered() {
 
 # ---- failures ------------------------------------------------------------------------------------------
 
+# bats test_tags=nightly
 @test "a server that is killed amid a conversion, or after it, goes on with it" {
 	start_server
 	come 1
@@ -314,6 +325,7 @@ answered() {
 	coherence --seconds 3 "$dir/1" "$dir/2"
 }
 
+# bats test_tags=nightly
 @test "the one that waits goes away, and the next one is let in" {
 	start_server
 	come 1
@@ -331,6 +343,7 @@ answered() {
 	nobody_was_late
 }
 
+# bats test_tags=nightly
 @test "the first one is killed while another waits" {
 	start_server
 	come 1
@@ -359,7 +372,7 @@ writes_to() {
 	exec 5>"$dir/go"
 }
 
-# bats test_tags=fenced
+# bats test_tags=fenced,nightly
 @test "one that stands still is ended after the lease time, and comes back as one of several" {
 	use_lease 3
 	start_server
@@ -383,6 +396,7 @@ writes_to() {
 	[ "$(cat "$dir/2/open")" = two ]
 }
 
+# bats test_tags=nightly
 @test "programs can be killed while the mount is converted, and it can be unmounted after that" {
 	start_server
 	come 1
@@ -411,6 +425,7 @@ refuses_to_move() {
 	kill -0 "${mounts[1]}"
 }
 
+# bats test_tags=once
 @test "it can't be moved to another daemon: neither alone, nor while it is converted, nor after that" {
 	start_server
 	come 1
