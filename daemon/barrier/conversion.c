@@ -180,8 +180,8 @@ static bool conversion_is_idle(struct io_thread *thread, bool drains)
 	       remote_connected(thread) && remote_has_no_calls(thread);
 }
 
-/* True: all threads are idle, and this is thread 0. Nothing makes a thread busy again. What a thread
- * has found in the phase before says nothing of this one. */
+/* True: all threads are idle, and this is thread 0. Nothing makes a thread busy again. What a
+ * thread has found in the phase before says nothing of this one. */
 static bool conversion_say_idle(struct io_thread *thread, enum conversion_phase phase, bool idle)
 {
 	struct conversion *c = thread->fs->conversion;

@@ -102,6 +102,7 @@ static const struct opposite {
 	const char *text, *key;
 } opposites[] = {
 	{"hard", "soft"},
+	{"noexclusive", "exclusive"},
 	{"noshare", "share"},
 	{"noshare_later", "share_later"},
 	{"noexit_when_lost", "exit_when_lost"},
@@ -538,6 +539,26 @@ static int check_cache(const struct options *options, const char *path, char *wh
 		path, share, share);
 }
 
+/* The same for exclusive. */
+static int check_exclusive(
+	const struct options *options, const char *path, char *why, size_t whylen)
+{
+	const struct client_config *config = &options->config;
+	const char *share = config->share ? "share" : "share_later";
+	bool given = was_given(options, "exclusive");
+
+	if (!config->exclusive || !(config->share || config->share_later))
+		return 0;
+	if (given == was_given(options, share))
+		return refuse(why, whylen,
+			"exclusive and %s: one keeps other mounts out, the other lets them in: leave "
+			"one of them out",
+			share);
+	return refuse(why, whylen, "option '%s': %s says %s: give no%s as well, or leave '%s' out",
+		given ? "exclusive" : share, path, given ? share : "exclusive",
+		given ? share : "exclusive", given ? "exclusive" : share);
+}
+
 /* Applies the options; the file at path has given the defaults. */
 static int apply_options(struct options *options, const char *path, char *why, size_t whylen)
 {
@@ -554,6 +575,8 @@ static int apply_options(struct options *options, const char *path, char *why, s
 	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
+	if (!err)
+		err = check_exclusive(options, path, why, whylen);
 	return err ? err : check_cache(options, path, why, whylen);
 }
 

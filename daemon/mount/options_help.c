@@ -36,6 +36,7 @@ const char options_help[] =
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
 	"  spin_us=N               microseconds to spin before sleeping (100, where CPUs are free)\n"
+	"  exclusive, noexclusive  no other mount may have the export meanwhile\n"
 	"  share, noshare          let other mounts write the export, too; all of them need it\n"
 	"  share_later, noshare_later\n"
 	"                          the same from the time on at which another mount comes\n"

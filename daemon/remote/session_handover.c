@@ -156,8 +156,8 @@ int session_adopt(struct session *s, struct io_thread *first, const struct sessi
 	if (state->nchannels != s->nchannels || state->exclusive != s->exclusive ||
 		state->sharing != s->sharing || s->converts) {
 		snprintf(why, whylen,
-			"io_threads, share, share_later or cache=exclusive are not as the mount has "
-			"them: change them back, or unmount and mount again");
+			"io_threads, exclusive, share, share_later or cache=exclusive are not as "
+			"the mount has them: change them back, or unmount and mount again");
 		return -EINVAL;
 	}
 	adopt_facts(s, state);

@@ -112,6 +112,7 @@ static const char *const client_names[] = {
 	"exit_when_lost",
 	"revive",
 	"low_latency",
+	"exclusive",
 	"share",
 	"share_later",
 	NULL,

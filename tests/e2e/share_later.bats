@@ -284,7 +284,7 @@ answered() {
 	mount_number 1 ,cache=exclusive
 	said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1,share_later" \
 		"$(mount_source)" "$dir/refused" 2>&1)
-	[[ $said == *"for itself alone (cache=exclusive)"* ]]
+	[[ $said == *"for itself alone (exclusive, or cache=exclusive)"* ]]
 }
 
 # bats test_tags=nightly
