@@ -47,8 +47,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->sharing = config->share;
 	session->exit_when_lost = config->exit_when_lost;
 	session->converts = config->share_later && !config->share;
-	session->exclusive =
-		!may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
+	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
 	fs->cache = may_share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
 	fs->access = options->access;

@@ -12,7 +12,7 @@
 
 #include "common/conf/args.h"
 #include "common/base/util.h"
-#include "daemon/file/cache_policy.h"
+#include "daemon/mount/sharing_options.h"
 
 enum { OPT_LOG_LEVEL = 256 };
 
@@ -167,7 +167,7 @@ static int append_context(char **list, const char *item)
 	return append_item(list, escaped);
 }
 
-static bool was_given(const struct options *options, const char *name)
+bool options_was_given(const struct options *options, const char *name)
 {
 	autofree char *copy = strdup(options->given);
 	char *save;
@@ -186,7 +186,7 @@ static int apply_setting(struct options *options, const char *option, const stru
 	char must[256], quoted[WORD_QUOTED_BYTES];
 	int err;
 
-	if (was_given(options, key->name))
+	if (options_was_given(options, key->name))
 		return refuse(why, whylen, "option '%s': given twice", key->name);
 	err = append_item(&options->given, key->name);
 	if (err)
@@ -518,47 +518,6 @@ static int apply_log_level(struct options *options, char *why, size_t whylen)
 	return apply_setting(options, option, key, options->log_level, why, whylen);
 }
 
-/* If the file says share, the mount may still say noshare. */
-static int check_cache(const struct options *options, const char *path, char *why, size_t whylen)
-{
-	const struct client_config *config = &options->config;
-
-	const char *share = config->share ? "share" : "share_later";
-
-	if (!(config->share || config->share_later) || config->cache == CACHE_NONE ||
-		!was_given(options, "cache"))
-		return 0;
-	if (was_given(options, share))
-		return refuse(why, whylen,
-			"option 'cache': beside %s only none, as what others write can't be "
-			"cached; or leave 'cache' out",
-			share);
-	return refuse(why, whylen,
-		"option 'cache': only none, as %s says %s, and what others write can't be "
-		"cached; or no%s, or leave 'cache' out",
-		path, share, share);
-}
-
-/* The same for exclusive. */
-static int check_exclusive(
-	const struct options *options, const char *path, char *why, size_t whylen)
-{
-	const struct client_config *config = &options->config;
-	const char *share = config->share ? "share" : "share_later";
-	bool given = was_given(options, "exclusive");
-
-	if (!config->exclusive || !(config->share || config->share_later))
-		return 0;
-	if (given == was_given(options, share))
-		return refuse(why, whylen,
-			"exclusive and %s: one keeps other mounts out, the other lets them in: leave "
-			"one of them out",
-			share);
-	return refuse(why, whylen, "option '%s': %s says %s: give no%s as well, or leave '%s' out",
-		given ? "exclusive" : share, path, given ? share : "exclusive",
-		given ? share : "exclusive", given ? "exclusive" : share);
-}
-
 /* Applies the options; the file at path has given the defaults. */
 static int apply_options(struct options *options, const char *path, char *why, size_t whylen)
 {
@@ -572,12 +531,10 @@ static int apply_options(struct options *options, const char *path, char *why, s
 		return refuse(
 			why, whylen, "options user_id=, group_id= and max_read= are the kernel's");
 	/* In the file timeo is a default for soft mounts. */
-	if (!err && was_given(options, "timeo") && !options->config.soft)
+	if (!err && options_was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
-	if (!err)
-		err = check_exclusive(options, path, why, whylen);
-	return err ? err : check_cache(options, path, why, whylen);
+	return err ? err : sharing_options_check(options, path, why, whylen);
 }
 
 static bool means_shm(const struct options *options)

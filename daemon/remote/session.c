@@ -20,8 +20,7 @@
 enum {
 	COMPLAIN_MS = 30000, /* between two log lines about one loss */
 	CLOCK_DRIFT_PPM = 100,
-	SHARE_WAIT_MS = 60000, /* at least, for another mount to end what it is at */
-	BRIEF_WAIT_MS = 300,   /* waits so long for an export in use before a line is logged */
+	BRIEF_WAIT_MS = 300, /* waits so long for an export in use before a line is logged */
 	LOOK_AGAIN_MS = 1000,
 	PING_MAX_MS = 1000,
 };
@@ -212,28 +211,6 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.client = text(s->client),
 	};
 	memcpy(attach->owner, s->owner.id, sizeof(attach->owner));
-}
-
-bool session_is_sharing(const struct session *s)
-{
-	return atomic_load(&s->sharing);
-}
-
-void session_share(struct session *s)
-{
-	atomic_store(&s->sharing, true);
-}
-
-/* The export has other mounts. Each of them may first have to end what it is at. */
-bool session_joins(struct session *s)
-{
-	if (!s->converts || session_is_sharing(s))
-		return false;
-	log_info(
-		"server %s: the export has other mounts, which this one shares it with", s->server);
-	session_share(s);
-	s->connect_until_ms = max_i64(s->connect_until_ms, now_ms() + SHARE_WAIT_MS);
-	return true;
 }
 
 void session_set_read_only(struct session *s, bool read_only)
