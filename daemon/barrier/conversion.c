@@ -50,6 +50,21 @@ void conversion_fini(struct conversion *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
+bool conversion_is_under_way(const struct fs *fs)
+{
+	return phase_of(fs) != CONVERSION_NONE;
+}
+
+uint32_t conversion_told_ms(const struct fs *fs)
+{
+	return fs->conversion->ttl_ms;
+}
+
+void conversion_adopt(struct fs *fs, uint32_t told_ms)
+{
+	fs->conversion->ttl_ms = told_ms;
+}
+
 uint32_t conversion_ttl_ms(const struct fs *fs, uint32_t ms)
 {
 	if (!fs->options.session.converts)
@@ -111,7 +126,7 @@ void conversion_wanted(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
 
-	if (fs->sharing || fs_is_renewing(fs) ||
+	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) ||
 		!conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
 		return;
 	fs->conversion->began_ms = now_ms();
@@ -180,8 +195,8 @@ static bool conversion_is_idle(struct io_thread *thread, bool drains)
 	       remote_connected(thread) && remote_has_no_calls(thread);
 }
 
-/* True: all threads are idle, and this is thread 0. Nothing makes a thread busy again. What a
- * thread has found in the phase before says nothing of this one. */
+/* True: all threads are idle, and this is thread 0. Nothing makes a thread busy again. A thread may
+ * have looked in the phase before, which says nothing of this one. */
 static bool conversion_say_idle(struct io_thread *thread, enum conversion_phase phase, bool idle)
 {
 	struct conversion *c = thread->fs->conversion;

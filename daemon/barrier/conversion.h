@@ -81,6 +81,14 @@ void conversion_step(struct io_thread *thread);
 /* Another session is about to begin: there is nothing to convert any more. */
 void conversion_is_over(struct fs *fs);
 
+/* Whether it is under way: then the mount can't move to another daemon. None begins while the mount
+ * is paused (pause.h). Any thread. */
+bool conversion_is_under_way(const struct fs *fs);
+/* The longest time for which the kernel may have been told to keep an answer; the daemon before
+ * this one has told it so. */
+uint32_t conversion_told_ms(const struct fs *fs);
+void conversion_adopt(struct fs *fs, uint32_t told_ms);
+
 /* Before a request of a mount that may be converted begins. False: it is held, and begin() follows.
  * STATFS, which changes nothing that counts, goes on. */
 bool conversion_enter(struct request *req);

@@ -18,6 +18,7 @@
 #include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/admin/control.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/fuse/port.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/offer.h"
@@ -96,11 +97,10 @@ void give_over_begin(struct daemon *d)
 		give_over_refuse(d, "the mount is ending");
 		return;
 	}
-	/* It may change from one that is alone to one that shares, which no state tells of. */
-	if (d->fs_options.session.converts) {
+	if (conversion_is_under_way(d->fs)) {
 		give_over_refuse(d,
-			"a mount with 'share_later' can't move to another daemon: unmount it, and "
-			"mount it again");
+			"the mount begins to share its export, which takes some seconds: try "
+			"again");
 		return;
 	}
 	err = d->argc > OFFER_ARGS_MAX ? -E2BIG : send_offer(d);

@@ -416,27 +416,3 @@ writes_to() {
 	cmp "$dir/local" "$dir/2/a/copy"
 	nobody_was_late
 }
-
-# refuses_to_move: the daemon of mount 1 goes on with it.
-refuses_to_move() {
-	run rmemfsctl upgrade "$dir/1" 3>&-
-	[ "$status" -ne 0 ]
-	[[ $output == *"'share_later'"* ]]
-	kill -0 "${mounts[1]}"
-}
-
-# bats test_tags=once
-@test "it can't be moved to another daemon: neither alone, nor while it is converted, nor after that" {
-	start_server
-	come 1
-	refuses_to_move
-	is_alone 1
-	coming 2
-	until_true 20 is_sharing 1
-	refuses_to_move
-	arrived 2
-	refuses_to_move
-	echo here >"$dir/2/file"
-	[ "$(cat "$dir/1/file")" = here ]
-	nobody_was_late
-}
