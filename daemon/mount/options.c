@@ -167,7 +167,7 @@ static int append_context(char **list, const char *item)
 	return append_item(list, escaped);
 }
 
-bool options_was_given(const struct options *options, const char *name)
+static bool was_given(const struct options *options, const char *name)
 {
 	autofree char *copy = strdup(options->given);
 	char *save;
@@ -186,7 +186,7 @@ static int apply_setting(struct options *options, const char *option, const stru
 	char must[256], quoted[WORD_QUOTED_BYTES];
 	int err;
 
-	if (options_was_given(options, key->name))
+	if (was_given(options, key->name))
 		return refuse(why, whylen, "option '%s': given twice", key->name);
 	err = append_item(&options->given, key->name);
 	if (err)
@@ -531,10 +531,10 @@ static int apply_options(struct options *options, const char *path, char *why, s
 		return refuse(
 			why, whylen, "options user_id=, group_id= and max_read= are the kernel's");
 	/* In the file timeo is a default for soft mounts. */
-	if (!err && options_was_given(options, "timeo") && !options->config.soft)
+	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
-	return err ? err : sharing_options_check(options, path, why, whylen);
+	return err ? err : sharing_options_check(options, was_given, path, why, whylen);
 }
 
 static bool means_shm(const struct options *options)

@@ -63,8 +63,6 @@ struct options {
 int options_parse(int argc, char **argv, const char *default_config, struct options *options,
 	char *why, size_t whylen);
 void options_fini(struct options *options);
-/* Whether the mount options have the key, or take it back, whatever the file says. */
-bool options_was_given(const struct options *options, const char *name);
 
 /* The flags of mount(2) that the options mean. */
 unsigned long options_flags(const struct options *options);

@@ -8,16 +8,17 @@
 #include "daemon/mount/options.h"
 
 /* If the file says share, the mount may still say noshare. */
-static int check_cache(const struct options *options, const char *path, char *why, size_t whylen)
+static int check_cache(const struct options *options, was_given_fn *given, const char *path,
+	char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
 
 	const char *share = config->share ? "share" : "share_later";
 
 	if (!(config->share || config->share_later) || config->cache == CACHE_NONE ||
-		!options_was_given(options, "cache"))
+		!given(options, "cache"))
 		return 0;
-	if (options_was_given(options, share))
+	if (given(options, share))
 		snprintf(why, whylen,
 			"option 'cache': beside %s only none, as what others write can't be "
 			"cached; or leave 'cache' out",
@@ -31,16 +32,16 @@ static int check_cache(const struct options *options, const char *path, char *wh
 }
 
 /* The same for exclusive. */
-static int check_exclusive(
-	const struct options *options, const char *path, char *why, size_t whylen)
+static int check_exclusive(const struct options *options, was_given_fn *given, const char *path,
+	char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
 	const char *share = config->share ? "share" : "share_later";
-	bool given = options_was_given(options, "exclusive");
+	bool asked = given(options, "exclusive");
 
 	if (!config->exclusive || !(config->share || config->share_later))
 		return 0;
-	if (given == options_was_given(options, share))
+	if (asked == given(options, share))
 		snprintf(why, whylen,
 			"exclusive and %s: one keeps other mounts out, the other lets them in: leave "
 			"one of them out",
@@ -48,14 +49,15 @@ static int check_exclusive(
 	else
 		snprintf(why, whylen,
 			"option '%s': %s says %s: give no%s as well, or leave '%s' out",
-			given ? "exclusive" : share, path, given ? share : "exclusive",
-			given ? share : "exclusive", given ? "exclusive" : share);
+			asked ? "exclusive" : share, path, asked ? share : "exclusive",
+			asked ? share : "exclusive", asked ? "exclusive" : share);
 	return -EINVAL;
 }
 
-int sharing_options_check(const struct options *options, const char *path, char *why, size_t whylen)
+int sharing_options_check(const struct options *options, was_given_fn *given, const char *path,
+	char *why, size_t whylen)
 {
-	int err = check_exclusive(options, path, why, whylen);
+	int err = check_exclusive(options, given, path, why, whylen);
 
-	return err ? err : check_cache(options, path, why, whylen);
+	return err ? err : check_cache(options, given, path, why, whylen);
 }
