@@ -11,6 +11,7 @@
 #include "common/conf/conf.h"
 #include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/print_keys.h"
 
 enum { SIZE_CHARS = 32 };
 
@@ -658,5 +659,6 @@ void ctl_print_status(const json_t *root)
 	print_server(root);
 	print_exports(root);
 	print_sessions(root);
+	ctl_print_keys(root);
 	print_counters("\nTOTAL ", json_object_get(root, "totals"));
 }

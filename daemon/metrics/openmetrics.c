@@ -5,6 +5,7 @@
 
 #include "common/base/util.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/survey/health_server.h"
 
 enum { LABELS_BYTES = 20 << 10, NS_PER_S = 1000000000 };
 
@@ -363,7 +364,7 @@ static void put_export_number(FILE *out, const json_t *server, const struct numb
 	}
 }
 
-/* A figure of an export that is more than one member of the JSON. */
+/* A figure of an export, or of the server, that is more than one member of the JSON. */
 struct figure {
 	const char *family, *type, *help;
 	double (*of)(const json_t *server, const json_t *export);
@@ -474,6 +475,50 @@ static void put_export_figure(FILE *out, const json_t *server, const struct figu
 	}
 }
 
+static double keys_of(const json_t *server, const json_t *export)
+{
+	return (double)json_array_size(json_object_get(server, "keys"));
+}
+
+static double unused_keys_of(const json_t *server, const json_t *export)
+{
+	const json_t *key;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, "keys"), i, key)
+	{
+		n += health_server_key_is_unused(key);
+	}
+	return n;
+}
+
+static const struct figure server_figures[] = {
+	{"rmemfs_server_keys", "gauge", "Keys that the server has.", keys_of},
+	{"rmemfs_server_keys_unused", "gauge",
+		"Those that no client has used for 30 days, in this run of the server.",
+		unused_keys_of},
+};
+
+/* Names of keys are a detail. */
+static void put_keys(FILE *out, const struct observed *seen)
+{
+	static const char family[] = "rmemfs_server_key_unused_seconds";
+	const json_t *key;
+	size_t i;
+
+	if (!seen->details)
+		return;
+	put_family(out, family, "gauge", "For how long no client has used the key; 0: one does.");
+	json_array_foreach(json_object_get(seen->server, "keys"), i, key)
+	{
+		char labels[LABELS_BYTES] = "";
+
+		add_label(labels, "key", ctl_json_text(key, "key"));
+		put_sample(out, family, "", labels, number_of(key, "unused_ms") / 1000);
+	}
+}
+
 static void put_server(FILE *out, const struct observed *seen)
 {
 	if (!seen->server_wanted)
@@ -489,6 +534,13 @@ static void put_server(FILE *out, const struct observed *seen)
 		fprintf(out, "%s%s %.16g\n", n->family, is_counter(n->type) ? "_total" : "",
 			number_of(seen->server, n->path) / n->unit);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(server_figures); i++) {
+		const struct figure *figure = &server_figures[i];
+
+		put_family(out, figure->family, figure->type, figure->help);
+		fprintf(out, "%s %.16g\n", figure->family, figure->of(seen->server, NULL));
+	}
+	put_keys(out, seen);
 	for (size_t i = 0; i < ARRAY_SIZE(export_numbers); i++)
 		put_export_number(out, seen->server, &export_numbers[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(export_figures); i++)

@@ -116,12 +116,8 @@ static void renew_after_removal(struct server *s)
 	struct access_table *table;
 	char why[RPC_TEXT_MAX] = "out of memory";
 
-	if (!names || make_table(s, names, &table, why, sizeof(why))) {
+	if (!names || make_table(s, names, &table, why, sizeof(why)) || permit_renew(s, table) < 0)
 		log_warning("keys of removed exports count until the next reload: %s", why);
-		return;
-	}
-	access_current_set(&s->access, table);
-	permit_judge(s);
 }
 
 /* Takes rights away at once, whatever becomes of the exports. */
@@ -129,9 +125,8 @@ static int renew_clients(struct server *s, char *why, size_t whylen)
 {
 	autofree const char **names = calloc(s->exports->n + 1, sizeof(*names));
 	struct access_table *table;
-	unsigned closed;
 	size_t nkeys;
-	int err;
+	int err, closed;
 
 	if (!names)
 		return -ENOMEM;
@@ -140,11 +135,14 @@ static int renew_clients(struct server *s, char *why, size_t whylen)
 		return err;
 	nkeys = table->nkeys;
 	access_report_warn(table, &s->reload->config);
-	access_current_set(&s->access, table);
+	closed = permit_renew(s, table);
+	if (closed < 0) {
+		snprintf(why, whylen, "out of memory");
+		return closed;
+	}
 	s->reload->clients = true;
-	closed = permit_judge(s);
 	log_event(LOG_LEVEL_NOTICE, &(struct log_fields){.event = "reload"},
-		"reloaded the clients of the exports, with %zu key%s; %u channel%s closed", nkeys,
+		"reloaded the clients of the exports, with %zu key%s; %d channel%s closed", nkeys,
 		nkeys == 1 ? "" : "s", closed, closed == 1 ? "" : "s");
 	return 0;
 }

@@ -51,6 +51,19 @@ static void server_counter__has_its_suffix(void **state)
 	expect("{\"uptime_ms\": 1500}", "rmemfs_server_seconds 1.5");
 }
 
+static void keys__without_names(void **state)
+{
+	static const char server[] =
+		"{\"keys\": [{\"key\": \"a\", \"unused_ms\": 2591999999},"
+		"{\"key\": \"b\", \"unused_ms\": 2592000000}, {\"key\": \"c\"}]}";
+	char *text = text_of(server, 0);
+
+	expect(server, "rmemfs_server_keys 3");
+	expect(server, "rmemfs_server_keys_unused 1");
+	assert_null(strstr(text, "key=\"a\""));
+	free(text);
+}
+
 static void sessions__of_each_export(void **state)
 {
 	static const char server[] =
@@ -109,6 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(hidden__mounts_are_counted),
 		CASE(server_counter__has_its_suffix),
+		CASE(keys__without_names),
 		CASE(sessions__of_each_export),
 		CASE(lease_wait__is_the_longest),
 		CASE(quota__is_the_fullest_of_bytes_and_inodes),
