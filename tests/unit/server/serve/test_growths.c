@@ -116,6 +116,16 @@ static void make(void)
 	assert_int_equal(atomic_load(&new.state), NEW_EXPORTS_MADE);
 }
 
+/* They are n exports. */
+static void take_growths(unsigned n)
+{
+	struct changes changes = {0};
+
+	growths_take(&server, &new, &changes);
+	assert_int_equal(json_array_size(changes.list), n);
+	changes_fini(&changes);
+}
+
 static void growth__is_behind_what_is_there(void **state)
 {
 	const struct region_file *before[NREGIONS] = {export->regions[0], export->regions[1]};
@@ -130,7 +140,7 @@ static void growth__is_behind_what_is_there(void **state)
 	growths_describe(&new, described);
 	assert_int_equal(described[0].nregions, 5);
 	assert_int_equal(described[0].npages * PAGE_BYTES, 5 * REGION_BYTES);
-	growths_take(&server, &new);
+	take_growths(1);
 	new_exports_settle(&new);
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
 	assert_int_equal(files(), 5);
@@ -160,7 +170,7 @@ static void growth__that_nobody_takes_leaves_nothing(void **state)
 	assert_int_equal(plan(3 * REGION_BYTES), 0);
 	make();
 	growths_reserve(&new);
-	growths_take(&server, &new);
+	take_growths(1);
 	assert_int_equal(export->nregions, 3);
 }
 
