@@ -172,7 +172,7 @@ is_gone() {
 	run -0 rmemfsctl status "$mnt"
 	[[ $output == *"the connection stands, but the server does not answer"* ]]
 	[[ $output == *"the server's answer to lookup"* ]]
-	until_true 20 grep -q "lookup of inode 1, asked by process $!, has not been answered for .* s: it waits for server (lookup)$" "$dir/daemon.log"
+	until_true 20 grep -q "lookup of inode 1, /, asked by process $!, has not been answered for .* s: it waits for server (lookup)$" "$dir/daemon.log"
 	kill -CONT "$server_pid"
 	wait $!
 	until_true 10 state_is connected
