@@ -121,6 +121,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	memset(block, 0, sizeof(*block));
 	fs_wire(fs, &block->parts);
 	fs->options = *options;
+	atomic_init(&fs->tracing, options->debug_io);
 	fs->sharing = options->session.sharing;
 	fs->requests.sharing = options->session.sharing;
 	fs->requests.interrupt_wait_ms = options->interrupt_wait_ms;

@@ -162,7 +162,7 @@ void way_barrier(struct request *req)
 {
 	struct io_thread *thread = req->thread;
 
-	if (thread->fs->options.debug_io)
+	if (atomic_load_explicit(&thread->fs->tracing, memory_order_relaxed))
 		trace_begin(req, req->node);
 	if (thread->fs->inherited && !inherited_translate(thread->fs->inherited, req)) {
 		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);
