@@ -177,8 +177,10 @@ changes_of_log() {
 	[ "$(jq -c '[.unlisted, .changes[1]]' "$dir/json")" = \
 		"[0,{\"export\":\"second\",\"text\":\"export 'second': inodes: no limit -> 100\"}]" ]
 	# In the journal the server's own lines stand already.
-	JOURNAL_STREAM=$(stat -L -c %d:%i "$dir/answer") rmemfsctl reload "$socket" >"$dir/answer" 2>&1
-	[ ! -s "$dir/answer" ]
+	: >"$dir/journal"
+	stream=$(stat -L -c %d:%i "$dir/journal")
+	JOURNAL_STREAM=$stream rmemfsctl reload "$socket" >"$dir/journal" 2>&1
+	[ ! -s "$dir/journal" ]
 }
 
 @test "a reload that can't add an export changes nothing" {
