@@ -20,7 +20,7 @@
 
 struct session;
 
-/* What is known of verbs, for a process that takes the session over: any thread. */
+/* Tells all that is known of verbs, for a process that takes the session over: any thread. */
 void scout_describe(struct session *s, struct session_verbs *verbs);
 /* Goes on with that; before scout_start(). */
 void scout_take(struct session *s, const struct session_verbs *verbs);

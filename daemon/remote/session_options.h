@@ -9,7 +9,7 @@
 #include "common/transport/protection.h"
 #include "common/transport/transport.h"
 
-/* What a session that changes between tcp and verbs has found out. A process that did not know it
+/* The findings of a session that changes between tcp and verbs. A process that did not know it
  * would try verbs at once. */
 enum { VERBS_WHY_BYTES = 512 };
 struct session_verbs {

@@ -245,7 +245,7 @@ static void scout__leaves_a_path_whose_channels_do_not_last(void **state)
 	end_with_scout(&d);
 }
 
-/* What another process says of verbs is bounded, and of a session that does not move ignored. */
+/* The values of another process are bounded. A session that does not move ignores them. */
 static void scout_take__of_any_values(void **state)
 {
 	struct session_verbs verbs = {true, UINT32_MAX, UINT32_MAX, "protection"};

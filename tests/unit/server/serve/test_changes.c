@@ -38,7 +38,7 @@ static void text__has_each_in_its_order(void **state)
 	assert_text("{\"changes\":[],\"unlisted\":0}");
 }
 
-/* Whatever there is, with many characters that JSON escapes, the answer is one message. */
+/* However many there are, with characters that JSON escapes, the answer is one message. */
 static void text__of_many_fits_into_a_message(void **state)
 {
 	char quotes[300], *text;
