@@ -3,7 +3,7 @@
 #
 # Every stage speaks TAP. Its output goes to the screen and to a log, and the log is counted. A
 # stage that fails, or gives fewer results than it announced, counts as failed: a crash in the
-# middle loses nothing. What failed is shown again at the end.
+# middle loses nothing. The failures are shown again at the end.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

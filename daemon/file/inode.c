@@ -403,7 +403,7 @@ static void inode_show_locked(const struct inode *inode, struct attr *attr)
 		attr->size = min_u64(attr->size, inode->size_before);
 }
 
-/* What the kernel gets: what is known, or else the answer. */
+/* The kernel gets the attributes that are known, or else those of the answer. */
 static void see_locked(const struct inode *inode, const struct attr *attr, struct attr *seen)
 {
 	*seen = inode->attr.ino ? inode->attr : *attr;

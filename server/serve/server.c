@@ -239,13 +239,13 @@ static int open_access(struct server *s)
 /* Their clients are not let in either. */
 static int drop_removed(struct server *s, struct server_config *config)
 {
-	struct access_table *table;
+	struct access_table *table = NULL;
 	char why[640] = "";
 	int err = removals_start(config, &s->dir, false, why, sizeof(why));
 
 	if (!err && config->marks.n)
 		err = access_table_new(config, NULL, &table, why, sizeof(why));
-	if (!err && config->marks.n && permit_renew(s, table) < 0)
+	if (!err && table && permit_renew(s, table) < 0)
 		err = -ENOMEM;
 	if (err)
 		log_error("%s", why[0] ? why : errno_text(err));

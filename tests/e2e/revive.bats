@@ -109,7 +109,7 @@ attributes() {
 	before=$(attributes)
 	strike
 	[ "$(attributes)" = "$before" ] || die "$(diff <(echo "$before") <(attributes))"
-	# What is set is the first thing that the successor is asked for.
+	# The successor is asked to set attributes before anything else.
 	strike
 	chown -h 1:1 "$mnt/d/"{file,link,fifo} "$mnt/d"
 	chmod 700 "$mnt/d" "$mnt/d/file"
