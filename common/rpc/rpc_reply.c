@@ -262,7 +262,8 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_EVICT)  \
 	F(RPC_LOG)    \
 	F(RPC_TRIAL)  \
-	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
+	F(RPC_RETURN) \
+	F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_CONVERT) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 
 /* 0 or -errno, except -ECANCELED: a client marks with it the requests that it has withdrawn

@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
@@ -126,6 +127,10 @@ static void forget(struct io_thread *thread)
 	log_lost(&lost.written, "what was written last is lost with the session");
 	log_lost(&lost.locked,
 		"its locks are lost with the session; it fails with EIO until it is closed");
+	/* One that was alone, and did not share in time, comes back as one of several. */
+	session_share(fs->session);
+	atomic_store(&fs->sharing, true);
+	conversion_is_over(fs);
 	session_begin_anew(fs->session);
 	/* Operations that waited for room go on, in the new session. */
 	inode_return_forget(thread);
@@ -136,7 +141,8 @@ static void forget(struct io_thread *thread)
 /* Whether it waits for a session, and knows nothing of the old one. */
 static bool is_held(const struct op *op)
 {
-	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_REMOUNT;
+	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_CONVERSION ||
+	       op->wait == OP_AT_REMOUNT;
 }
 
 /* An operation that has sent something ends with its calls. */

@@ -380,7 +380,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 	struct release *r = NULL;
 	struct lock_owner *o;
 
-	if (!inode->fs->sharing)
+	if (!fs_may_share(inode->fs))
 		return true;
 	pthread_mutex_lock(&inode->lock);
 	o = find_records_locked(inode, req->args.lock_owner);
@@ -415,7 +415,7 @@ void lock_handle_closed(struct request *req, struct inode *inode, const struct h
 	struct release *r;
 
 	/* On other mounts the kernel has the locks. */
-	if (!inode->fs->sharing)
+	if (!fs_may_share(inode->fs))
 		return;
 	do {
 		pthread_mutex_lock(&inode->lock);

@@ -18,6 +18,7 @@
 #include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/admin/control.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/fuse/port.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/offer.h"
@@ -96,6 +97,12 @@ void give_over_begin(struct daemon *d)
 	fcntl(d->taker, F_SETFL, fcntl(d->taker, F_GETFL) & ~O_NONBLOCK);
 	if (d->told_stopping) {
 		give_over_refuse(d, "the mount is ending");
+		return;
+	}
+	if (conversion_is_under_way(d->fs)) {
+		give_over_refuse(d,
+			"the mount begins to share its export, which takes some seconds: try "
+			"again");
 		return;
 	}
 	err = d->argc > OFFER_ARGS_MAX ? -E2BIG : send_offer(d);

@@ -378,7 +378,7 @@ void take_over_service(struct take_over *t, struct daemon *d, const struct optio
 		if (t->offer.limit_ms)
 			setenv("WATCHDOG_USEC", text, 1);
 		service_open();
-		revival_consider(d);
+		revival_consider(d, options);
 		revival_keep(d, options->mountpoint_text);
 	}
 	close(steal_fd(&t->talk));

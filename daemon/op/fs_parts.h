@@ -26,6 +26,7 @@ struct landing;
 struct lease_keeper;
 struct pause;
 struct abandoned;
+struct conversion;
 struct locks;
 struct local_answers;
 struct grant_refill;
@@ -58,7 +59,9 @@ struct fs_thread {
 
 struct fs {
 	struct fs_options options;
-	bool sharing; /* options.session.sharing */
+	/* Other clients may write, too. From the beginning on (options.session.sharing), or from a
+	 * moment on at which no request runs: conversion.h. */
+	atomic_bool sharing;
 	struct fs_features features;
 	struct access_policy *access;
 	struct session *session;
@@ -79,6 +82,7 @@ struct fs {
 	struct locks *locks;
 	struct remount *remount;
 	struct session_renewal *renewal;
+	struct conversion *conversion;
 	struct abandoned *abandoned;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
@@ -101,6 +105,12 @@ struct fs {
 static inline bool fs_is_renewing(const struct fs *fs)
 {
 	return atomic_load_explicit(&fs->renewing, memory_order_acquire);
+}
+
+/* Whether other clients may come to write, too, if they have not yet. */
+static inline bool fs_may_share(const struct fs *fs)
+{
+	return fs->options.session.converts || atomic_load(&fs->sharing);
 }
 
 static inline bool fs_is_paused(const struct fs *fs)

@@ -31,6 +31,7 @@ struct session_options {
 	bool read_only;
 	bool exclusive; /* no other client may have the export meanwhile */
 	bool sharing;   /* other clients may write what this mount writes: lease.h */
+	bool converts;  /* the same from the time on at which another client comes: conversion.h */
 	unsigned connect_timeout_ms;
 	int64_t connect_until_ms; /* by now_ms(); 0: connect_timeout_ms from session_new() on */
 	unsigned peer_timeout_ms; /* a connection that is silent for so long is given up */

@@ -85,7 +85,8 @@ struct session {
 	struct owner owner;
 	uint64_t instance;
 	unsigned nchannels;
-	bool exclusive, sharing, exit_when_lost;
+	bool exclusive, converts, exit_when_lost;
+	atomic_bool sharing;
 	atomic_bool read_only;
 	atomic_uint keys; /* counts changes of read_only: channels have the keys of one of them */
 	unsigned connect_timeout_ms;
@@ -155,6 +156,9 @@ struct session {
  * remote_connect() runs the first one waits for a moment only. */
 void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach);
 
+/* ATTACH was refused, since the export has other mounts already. True: the session shares it with
+ * them, and ATTACH is to be sent again. */
+bool session_joins(struct session *s);
 /* The server refused remote_connect(), since other clients have the export. True: it may wait for
  * them, which is logged once, and ATTACH is to be sent again. */
 bool session_waits(struct session *s, const char *why);

@@ -25,7 +25,8 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
 	       op->wait != OP_AT_ABANDONED && op->wait != OP_AT_REMOUNT &&
-	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
+	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL &&
+	       op->wait != OP_AT_CONVERSION && op->wait != OP_AT_APPEND;
 }
 
 /* umount(8) asks for STATFS before anything else, so that waits for nobody. */

@@ -335,6 +335,11 @@ is_cut_off() {
 	run ! grep -q '^stored ' "$dir/steward"
 	stop_service
 	rm "$dir/notify"
+	start_service -n 1 share_later
+	run ! grep -q '^stored ' "$dir/steward"
+	grep -q "can't be revived: it has 'share_later'" "$dir/daemon.log"
+	stop_service
+	rm "$dir/notify"
 	start_service -n 1 norevive
 	run ! grep -q '^stored ' "$dir/steward"
 }
