@@ -389,6 +389,23 @@ static void judge_keys(const json_t *status, struct report *r)
 		tell_unused(worst, n, r);
 }
 
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static void judge_settings(const json_t *status, struct report *r)
+{
+	const json_t *keys = json_object_get(status, "restart_for");
+	const char *first = json_string_value(json_array_get(keys, 0));
+	char more[AMOUNT_CHARS];
+
+	if (!first)
+		return;
+	report_begin(r, "settings");
+	report_found(r, VERDICT_NOTE, "server: %s has changed in its configuration%s", first,
+		and_more((unsigned)json_array_size(keys), more));
+	report_cause(r, "a reload does not take it: it counts from the server's next start on");
+	report_remedy(r, "systemctl restart rmemfs-server; mounts wait meanwhile, and go on");
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static void judge_export(const json_t *export, const json_t *status,
@@ -419,6 +436,7 @@ void health_server_judge(const json_t *status, const struct health_terms *terms,
 	health_waits_judge_server(status, r);
 	judge_transports(status, sessions, r);
 	judge_keys(status, r);
+	judge_settings(status, r);
 	if (!ctl_is_for_mounts(status))
 		return;
 	report_begin(r, "server");

@@ -479,12 +479,23 @@ static void keys__that_nobody_uses(void **state)
 	assert_judged(VERDICT_NOTE, "server: no client has used 2 of its keys in 30 days", NULL);
 }
 
+static void settings__that_are_not_in_force(void **state)
+{
+	answer_set(server, "restart_for", json_pack("[]"));
+	assert_well();
+	answer_set(server, "restart_for", json_pack("[s,s]", "listen", "lease_time"));
+	judge();
+	assert_judged(VERDICT_NOTE, "server: listen has changed in its configuration, and 1 more",
+		"systemctl restart rmemfs-server");
+}
+
 static void answer__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"exports\":{},\"sessions\":3,\"store\":[]}",
 		"{\"exports\":[null,7,{\"bytes\":-1,\"used\":9223372036854775807,\"quotas\":[[]]}]}",
 		"{\"sessions\":[{\"channels\":[4]},[]],\"listen\":[null,{}]}",
 		"{\"keys\":[null,{\"unused_ms\":9223372036854775807},{\"key\":[]}]}",
+		"{\"restart_for\":[null,3]}",
 		"{\"refused_keys\":[null,{\"key\":3},{\"key\":\"a\"}]}",
 		"{\"exports\":[{\"contested\":[{\"ms\":9999}]}]}",
 		"{\"sessions\":[{\"recalls\":1,\"late_recalls\":[]}]}"};
@@ -524,6 +535,7 @@ int main(void)
 		CASE(key__that_sees_its_own_mounts),
 		CASE(names__that_are_not_told),
 		CASE(keys__that_nobody_uses),
+		CASE(settings__that_are_not_in_force),
 		CASE(answer__of_other_kinds),
 	};
 
