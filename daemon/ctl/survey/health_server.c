@@ -10,6 +10,7 @@
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/print_mount.h"
 #include "daemon/ctl/survey/health_waits.h"
+#include "daemon/ctl/doctor/remedy.h"
 
 enum { SIZE_CHARS = 32, AMOUNT_CHARS = 48, S_PER_HOUR = 3600 };
 
@@ -73,8 +74,7 @@ static void judge_memory(const json_t *export, struct level *l, struct report *r
 	l->count = false;
 	l->thing = "memory are in use";
 	l->cause = "files have it; without free memory writes fail with ENOSPC";
-	l->remedy =
-		"remove files, or raise the export's size in server.conf, and restart the server";
+	l->remedy = REMEDY_MEMORY;
 	judge_level(l, r);
 }
 
@@ -101,9 +101,7 @@ static void judge_metadata(const json_t *export, struct level *l, struct report 
 	l->count = false;
 	l->thing = "metadata are in use";
 	l->cause = "names, attributes and extents of files have it; then no file can be made";
-	l->remedy =
-		"remove files, or raise the export's metadata in server.conf: rmemfsctl reload; "
-		"a metadata_reserve needs a restart";
+	l->remedy = REMEDY_METADATA;
 	judge_level(l, r);
 }
 
