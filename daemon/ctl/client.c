@@ -294,7 +294,7 @@ static int nobody_listens(struct ctl *ctl, int status)
 	address_format(&ctl->address, text, sizeof(text));
 	return fail(ctl, status,
 		"no server listens there (%s): start rmemfs-server, or check the address and port "
-		"of HOST",
+		"of HOST, and its firewall",
 		text);
 }
 
