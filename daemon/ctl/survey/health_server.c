@@ -221,14 +221,15 @@ enum session_fault { SESSION_SILENT, SESSION_AWAY, SESSION_ENDS, SESSION_FAULTS 
 
 static const struct {
 	const char *found, *cause, *remedy;
+	bool evicts; /* the session's number follows the remedy */
 } session_faults[] = {
 	[SESSION_SILENT] = {"is connected, and silent",
 		"its process is stopped, its machine hangs, or the network is cut",
-		"on its machine: rmemfsctl health; if others need its files: rmemfsctl evict "
-		"SESSION"},
+		"on its machine: rmemfsctl health; if others need its files: rmemfsctl evict",
+		true},
 	[SESSION_AWAY] = {"is not connected",
 		"its machine or its network is down; it keeps its files until others need them",
-		"bring its machine back; if it is gone for good: rmemfsctl evict SESSION"},
+		"bring its machine back; if it is gone for good: rmemfsctl evict", true},
 	[SESSION_ENDS] = {"is to end, and its process still has the memory",
 		"others get what it had when the process goes on or ends",
 		"rmemfsctl status names the process; if ps shows its state as T: kill -CONT, or "
@@ -251,6 +252,15 @@ static enum session_fault fault_of(const json_t *session, uint64_t lease_ms)
 	return SESSION_FAULTS;
 }
 
+static void tell_remedy(const json_t *session, enum session_fault fault, struct report *r)
+{
+	if (session_faults[fault].evicts)
+		report_remedy(r, "%s %" PRIu64, session_faults[fault].remedy,
+			ctl_json_number(session, "id"));
+	else
+		report_remedy(r, "%s", session_faults[fault].remedy);
+}
+
 static void explain_fault(
 	const json_t *status, const json_t *session, enum session_fault fault, struct report *r)
 {
@@ -266,7 +276,7 @@ static void explain_fault(
 		report_remedy(r, HEALTH_KEY_REMEDY);
 	} else {
 		report_cause(r, "%s", session_faults[fault].cause);
-		report_remedy(r, "%s", session_faults[fault].remedy);
+		tell_remedy(session, fault, r);
 	}
 }
 

@@ -366,7 +366,7 @@ static void sessions__that_are_silent(void **state)
 	with_session("active", HEALTH_SILENT_MS);
 	assert_judged(VERDICT_WARNING,
 		"session 1 of node7:/mnt/rmem (pid 23892) is connected, and silent",
-		"rmemfsctl evict");
+		"rmemfsctl evict 1");
 	assert_blames_no_process();
 	answer_set(session, "stopped", json_true());
 	answer_set_number(session, "pid", 77);
