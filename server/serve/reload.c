@@ -409,7 +409,7 @@ static void answer_all(struct list *asking, int err, const char *text)
 		list_init(&req->link);
 		req->conn->since_ms = now_ms();
 		if (err)
-			client_request_deny(req, err, "see the line before", text);
+			client_request_deny(req, err, text, text);
 		else
 			client_request_answer(req, &rep);
 	}

@@ -42,6 +42,8 @@ reload_fails() {
 	[ "$status" -eq 1 ]
 	[[ $output == "rmemfsctl: $socket: $1: "*"$2"* ]]
 	grep -F "error: $1: " "$dir/server.log" | grep -qF -- "$2"
+	# Also those who look for refused requests alone find the reason.
+	grep -F "request 'reload' is refused: $1: " "$dir/server.log" | grep -qF -- "$2"
 }
 
 # unread TEXT: something is wrong in the files.
@@ -362,7 +364,7 @@ fill_more() {
 	run export_command remove second
 	echo "$output"
 	[ "$status" -eq 1 ]
-	[ "$output" = "rmemfsctl: export 'second' of 48MiB has 52 files and directories with $(size_used second) of data, which are lost for good if it is removed: if that is meant, repeat this with --yes" ]
+	[ "$output" = "rmemfsctl: export 'second' of 48MiB has 52 files and directories with $(size_used second) of data, lost for good if it is removed: if that is meant, repeat this with --yes" ]
 	# It is in use: by a mount, by one that lost its connection.
 	run removed second
 	echo "$output"
@@ -488,7 +490,7 @@ is_stale() {
 	mv "$dir/exports.d/second.conf" "$dir/lost"
 	refused "export 'second' is served, and no configuration has it any more: put it back: it is in use by session "
 	kill -HUP "$server_pid"
-	twice() { [ "$(grep -c "no configuration has it any more: put it back: it is in use" "$dir/server.log")" -eq 2 ]; }
+	twice() { [ "$(grep -c " error: .*no configuration has it any more: put it back: it is in use" "$dir/server.log")" -eq 2 ]; }
 	until_true 10 twice
 	[[ $(export_command list) == *"second "*" 1  $dir/exports.d/second.conf (gone)"* ]]
 	[ "$(cat "$more/file")" = two ]
@@ -505,6 +507,7 @@ is_stale() {
 	exports_are "default second"
 	rm "$dir/exports.d/second.conf"
 	removed second
+	grep -F "export 'second' is removed, with 1 file or directory and " "$dir/server.log"
 	nothing_left second
 	exports_are default
 }
