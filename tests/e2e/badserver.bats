@@ -162,7 +162,7 @@ small_tmpfs() {
 @test "a tmpfs too small for the regions is named with needed and free, and stays empty" {
 	small_tmpfs 48M
 	refuses "$place"
-	[[ $output == *"the memory of 1 export: needed 64MiB, free "*" in $place/regions; make the exports smaller or the memory larger" ]]
+	[[ $output == *"the memory of 1 export (and 64MiB for metadata, 128MiB in all): needed 64MiB, free "*" in $place/regions; make the exports smaller or the memory larger" ]]
 	[ -z "$(find "$place/regions" "$place/store" -type f)" ]
 }
 

@@ -239,7 +239,7 @@ add() {
 	run add third 1TiB
 	echo "$output"
 	[ "$status" -eq 1 ]
-	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export: needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
+	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export (and "*" for metadata, "*" in all): needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
 	run add default 48MiB
 	[ "$status" -eq 1 ]
 	[[ $output == *": export 'default' is not added: nothing is reloaded: $dir/exports.d/default.conf:2: exports: 'default': there is another export of this name in "* ]]
@@ -473,6 +473,7 @@ is_stale() {
 		until_true 10 more_rounds
 		removed third
 	done
+	[ "$(grep -c "export 'third' is removed, with 1 file or directory and " "$dir/server.log")" -eq 3 ]
 	touch "$dir/enough"
 	exit_status $writer 20
 	[ "$(grep -c 'connection.*lost' "$dir/daemon.log")" -eq 0 ]
@@ -709,7 +710,7 @@ holds_new() {
 	refused "export 'a' is configured with 32GiB and has regions of 16MiB: clients reach 1024 of them, so it can have 16GiB"
 	add_file a 32
 	add_file big $((128 << 10))
-	refused "the memory of 1 export: needed 127.9GiB, free "
+	refused "in all): needed 127.9GiB, free "
 	add_file big 128
 	bytes_are big 128
 	bytes_are a 32
