@@ -85,8 +85,10 @@ static void complain_unopened(struct reading *r, int err)
 {
 	switch (err) {
 	case -ENOENT:
-		complain(r, err, "key file %s: %s: rmemfsctl keygen NAME %s makes a key", r->path,
-			errno_text(err), r->path);
+		complain(r, err,
+			"key file %s: %s: on a client copy the server's file here; on the server "
+			"rmemfsctl keygen NAME %s makes a key",
+			r->path, errno_text(err), r->path);
 		break;
 	case -ELOOP:
 		complain(r, err, "key file %s is a symbolic link: name the file itself", r->path);
@@ -172,7 +174,9 @@ static void add_lines(struct reading *r, const char *text, size_t len)
 		add_line(r, number, text, (size_t)(newline - text));
 	}
 	if (!r->some)
-		complain(r, -EINVAL, "key file %s has no key: rmemfsctl keygen NAME >>%s adds one",
+		complain(r, -EINVAL,
+			"key file %s has no key: on a client copy the server's file here; on the "
+			"server rmemfsctl keygen NAME >>%s adds a key",
 			r->path, r->path);
 }
 

@@ -185,6 +185,42 @@ const struct conf_key *conf_find(const struct conf_key *keys, const char *name)
 	return NULL;
 }
 
+static bool equal_strings(const struct conf_strings *a, const struct conf_strings *b)
+{
+	for (size_t i = 0; a->n == b->n && i < a->n; i++)
+		if (strcmp(a->v[i], b->v[i]) != 0)
+			return false;
+	return a->n == b->n;
+}
+
+static bool equal_texts(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool conf_equal(const struct conf_key *key, const void *a, const void *b)
+{
+	const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
+
+	switch (key->type) {
+	case CONF_BOOL:
+		return *(const bool *)x == *(const bool *)y;
+	case CONF_UINT:
+	case CONF_SIZE:
+		return *(const uint64_t *)x == *(const uint64_t *)y;
+	case CONF_ENUM:
+		return *(const int *)x == *(const int *)y;
+	case CONF_STRING:
+	case CONF_ID:
+		return equal_texts(*(char *const *)x, *(char *const *)y);
+	case CONF_STRINGS:
+		return equal_strings(x, y);
+	case CONF_GROUPS:
+		break;
+	}
+	return false;
+}
+
 bool conf_is_elsewhere(const struct conf_elsewhere *elsewhere, const char *name)
 {
 	for (const char *const *at = elsewhere->names; *at; at++)

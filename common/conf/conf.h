@@ -82,6 +82,10 @@ const struct conf_key *conf_find(const struct conf_key *keys, const char *name);
  * what the value must be, and names neither key nor value. -ENOMEM. */
 int conf_set(const struct conf_key *key, void *out, const char *text, char *must, size_t mustlen);
 
+/* Whether two structs have the same value of a key, which has no groups. Of strings the order
+ * counts. */
+bool conf_equal(const struct conf_key *key, const void *a, const void *b);
+
 /* Add to a list. conf_add_string() copies text; conf_add_group() returns an element of zeros, or
  * NULL if memory is short. */
 int conf_add_string(struct conf_strings *strings, const char *text, unsigned line);

@@ -57,7 +57,7 @@ static void list_request(struct request *req, void *arg)
 		.wait = op->wait,
 		.rpc = op->wait == OP_AT_RPC ? op->call.req.op : 0,
 		.for_mounts = for_mounts,
-		.ino = op->inode ? op->inode->ino : 0,
+		.ino = op->inode ? op->inode->ino : req->node,
 		.pid = req->pid,
 		.since_ns = req->read_ns,
 	};

@@ -287,15 +287,19 @@ static int nobody_listens(struct ctl *ctl, int status)
 {
 	char text[128];
 
-	if (ctl->address.kind == TRANSPORT_SHM)
-		return fail(ctl, status,
-			"no server listens there: %s: start rmemfs-server, or name its socket as HOST",
-			errno_text(status));
 	address_format(&ctl->address, text, sizeof(text));
+	if (ctl->address.kind != TRANSPORT_SHM)
+		return fail(ctl, status,
+			"no server listens there (%s): start rmemfs-server, or check the address "
+			"and port of HOST, and its firewall",
+			text);
+	/* On a client the command was for a mount, perhaps. */
 	return fail(ctl, status,
-		"no server listens there (%s): start rmemfs-server, or check the address and port "
-		"of HOST",
-		text);
+		"no server listens there: %s: start rmemfs-server, or name its socket as HOST%s",
+		errno_text(status),
+		strcmp(text, RMEMFS_DEFAULT_SOCKET) == 0
+			? "; for a mount: rmemfsctl mounts, or rmemfsctl status MOUNTPOINT"
+			: "");
 }
 
 static int may_not_open(struct ctl *ctl, int status)

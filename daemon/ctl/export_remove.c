@@ -157,10 +157,10 @@ static int tell_loss(const struct ctl_args *args, const json_t *export)
 		(uint64_t)json_integer_value(json_object_get(export, "used")), used, sizeof(used));
 	size_format(
 		(uint64_t)json_integer_value(json_object_get(export, "bytes")), size, sizeof(size));
-	log_error(
-		"export '%s' of %s has %lld files and directories with %s of data, which are lost "
-		"for good if it is removed: if that is meant, repeat this with --yes",
-		args->operands[CTL_EXPORT], size, (long long)files, used);
+	log_error("export '%s' of %s has %lld %s with %s of data, lost "
+		  "for good if it is removed: if that is meant, repeat this with --yes",
+		args->operands[CTL_EXPORT], size, (long long)files,
+		files == 1 ? "file or directory" : "files and directories", used);
 	return EXIT_FAILURE;
 }
 

@@ -43,6 +43,22 @@ static void print_cpu(const json_t *root)
 		printf("cpu: it %s\n", cpu_wait_text(&view, text));
 }
 
+/* Not told by a server of the release before. */
+static void print_settings(const json_t *root)
+{
+	const json_t *stop = json_object_get(root, "snapshot_on_stop"), *key;
+	const char *dir = ctl_json_text(root, "snapshot_dir");
+	size_t i;
+
+	if (json_is_true(stop))
+		printf("a stop writes snapshots of all exports%s%s\n", *dir ? " to " : "", dir);
+	else if (json_is_false(stop))
+		puts("a stop writes no snapshots: files are lost when the machine reboots");
+	json_array_foreach(json_object_get(root, "restart_for"), i, key)
+		printf("%s has changed, and counts from the server's next start on\n",
+			json_string_value(key));
+}
+
 static void print_server(const json_t *root)
 {
 	const json_t *store = json_object_get(root, "store"), *address;
@@ -58,6 +74,7 @@ static void print_server(const json_t *root)
 	print_offsets(store);
 	printf("lease_time %" PRIu64 " s\n", ctl_json_number(root, "lease_ms") / 1000);
 	print_cpu(root);
+	print_settings(root);
 	json_array_foreach(json_object_get(root, "listen"), i, address)
 		printf("listening on %s\n", json_string_value(address));
 }

@@ -64,7 +64,7 @@ static const char *remedy(const struct session *s, int err)
 	if (shm && err == -EACCES)
 		return "mount as root, or as the server's user";
 	return shm ? "start rmemfs-server, or check the path of its socket"
-		   : "start rmemfs-server there, or check the address and port";
+		   : "start rmemfs-server there, or check the address, the port and firewalls";
 }
 
 /* Returns the result of remote_connect(), if no other attempt succeeds. */

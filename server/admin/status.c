@@ -401,6 +401,26 @@ static uint64_t sum_refused(const struct server *s)
 	return n;
 }
 
+static json_t *describe_later(const struct server *s)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < s->later.n; i++)
+		json_array_append_new(list, json_string(s->later.v[i]));
+	return list;
+}
+
+/* names: for an admin, who may know paths. */
+static void describe_settings(const struct server *s, bool names, json_t *to)
+{
+	json_object_set_new(to, "snapshot_on_stop", json_boolean(s->config->snapshot_on_stop));
+	json_object_set_new(to, "restore_on_start", json_boolean(s->config->restore_on_start));
+	if (names)
+		json_object_set_new(
+			to, "snapshot_dir", status_text_string(s->config->snapshot_dir));
+	json_object_set_new(to, "restart_for", describe_later(s));
+}
+
 static json_t *status_describe(struct server *s, bool names)
 {
 	json_t *root = describe_identity(s);
@@ -425,6 +445,7 @@ static json_t *status_describe(struct server *s, bool names)
 	json_object_set_new(root, "cpu", trouble_describe_cpu(s));
 	json_object_set_new(root, "refused_keys", trouble_describe_refusals(s));
 	json_object_set_new(root, "keys", keys_describe(s, names));
+	describe_settings(s, names, root);
 	return root;
 }
 

@@ -91,6 +91,8 @@ const struct conf_key server_config_keys[] = {
 	{0},
 };
 
+_Static_assert(ARRAY_SIZE(server_config_keys) <= SERVER_CONFIG_KEYS_MAX, "settings_later has room");
+
 /* Keys that this file does not have and client.conf has. tests/docs.sh compares them with that
  * one. */
 static const char *const client_names[] = {

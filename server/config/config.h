@@ -73,6 +73,7 @@ struct server_config {
 
 /* The keys of the file. */
 extern const struct conf_key server_config_keys[];
+enum { SERVER_CONFIG_KEYS_MAX = 32 };
 
 void server_config_init(struct server_config *config);
 void server_config_fini(struct server_config *config);

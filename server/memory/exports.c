@@ -417,17 +417,32 @@ static int check_store_room(
 	return memory_room_check(dir->store, bytes, dir->regions, regions, what);
 }
 
+/* An administrator makes room once, for all. */
+static void describe_memory(
+	const struct exports *exports, uint64_t regions, uint64_t store, char *buf, size_t len)
+{
+	char metadata[32], all[32];
+
+	size_format(store, metadata, sizeof(metadata));
+	size_format(regions + store, all, sizeof(all));
+	snprintf(buf, len, "the memory of %u export%s", exports->n, exports->n == 1 ? "" : "s");
+	if (store)
+		snprintf(buf + strlen(buf), len - strlen(buf), " (and %s for metadata, %s in all)",
+			metadata, all);
+}
+
 static int check_room(
 	const struct exports *exports, const struct server_config *config, const struct memdir *dir)
 {
 	uint64_t missing = bytes_missing(exports);
 	/* Reserved huge pages do not count as free memory. */
 	bool huge = dir->regions_block != PAGE_BYTES;
-	char what[64];
+	bool beside = !huge && memory_room_is_one(dir->regions, dir->store);
+	char what[160];
 	int err;
 
-	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
-		exports->n == 1 ? "" : "s");
+	describe_memory(exports, missing, beside ? store_bytes_missing(config, dir) : 0, what,
+		sizeof(what));
 	err = memory_room_check(dir->regions, missing, NULL, 0, what);
 	if (!err && !huge)
 		err = check_node(config, missing);

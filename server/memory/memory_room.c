@@ -76,8 +76,7 @@ static int find_filesystem(const char *path, struct statfs *fs, char *found, siz
 	return 0;
 }
 
-/* Whether both are on one filesystem, or will be. */
-static bool is_beside(const char *path, const char *other)
+bool memory_room_is_one(const char *path, const char *other)
 {
 	char found[1200];
 	struct stat a, b;
@@ -104,7 +103,7 @@ int memory_room_check(
 	if (err)
 		return memdir_files_fail("look at", path, err);
 	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	if (before && is_beside(path, other))
+	if (before && memory_room_is_one(path, other))
 		room -= min_u64(room, before);
 	/* A tmpfs without a size limit reports no blocks. */
 	if (fs.f_blocks && bytes > room)

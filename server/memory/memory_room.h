@@ -6,7 +6,11 @@
 #ifndef RMEMFS_SERVER_MEMORY_MEMORY_ROOM_H
 #define RMEMFS_SERVER_MEMORY_MEMORY_ROOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Whether both are on one filesystem, or will be. */
+bool memory_room_is_one(const char *path, const char *other);
 
 /* Whether a directory and the machine have room for bytes more, after the start has taken `before`
  * bytes in the directory other. -EFBIG: the log has the bytes needed and free. For example, what is

@@ -291,7 +291,9 @@ int regions_prepare(struct region_file *const *files, uint32_t n, enum huge_page
 		format_memlock(memlock, sizeof(memlock));
 		log_warning(
 			"the regions are not locked in memory and may be swapped out: "
-			"RLIMIT_MEMLOCK is %s; set LimitMEMLOCK=infinity or ulimit -l unlimited",
+			"RLIMIT_MEMLOCK is %s; set LimitMEMLOCK=infinity or ulimit -l unlimited; "
+			"if the unit has that already, its service manager may not grant it: raise "
+			"the limit of the container",
 			memlock);
 	}
 	if (!err && atomic_load(&crew.small_pages))

@@ -29,6 +29,7 @@
 #include "server/serve/growths.h"
 #include "server/serve/new_exports.h"
 #include "server/serve/removals.h"
+#include "server/serve/settings.h"
 #include "server/serve/start.h"
 #include "server/session/permit.h"
 
@@ -39,6 +40,7 @@ struct reload {
 	struct server_config config;
 	struct new_exports new;
 	struct removals removals;
+	struct settings_plan settings;
 	bool settled; /* the thread has made all, and this is in force or was refused */
 	int err;      /* of that, and why */
 	char why[RPC_TEXT_MAX];
@@ -75,6 +77,7 @@ static void drop(struct reload *r)
 {
 	new_exports_drop(&r->new);
 	removals_fini(&r->removals);
+	settings_drop(&r->settings);
 	server_config_fini(&r->config);
 	changes_fini(&r->changes);
 	r->working = r->clients = r->settled = false;
@@ -406,7 +409,7 @@ static void answer_all(struct list *asking, int err, const char *text)
 		list_init(&req->link);
 		req->conn->since_ms = now_ms();
 		if (err)
-			client_request_deny(req, err, "see the line before", text);
+			client_request_deny(req, err, text, text);
 		else
 			client_request_answer(req, &rep);
 	}
@@ -446,7 +449,11 @@ static bool reload_step(struct server *s, int *err, char *why, size_t whylen)
 	if (!*err)
 		*err = removals_read(s, &r->config, &r->removals, why, whylen);
 	if (!*err)
+		*err = settings_read(s, &r->config, &r->settings, why, whylen);
+	if (!*err)
 		*err = renew_clients(s, why, whylen);
+	if (!*err)
+		settings_take(s, &r->config, &r->settings, &r->changes);
 	if (!*err)
 		*err = plan_exports(s, why, whylen);
 	if (!*err && takes_memory(s)) {

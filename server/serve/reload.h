@@ -6,6 +6,9 @@
  *     clients    channels that the new table would not let in are closed, each with a line in the
  *                log: their clients connect again, perhaps by another key, or are refused
  *
+ *     settings   those that a running server can take (settings.h); the others that have changed
+ *                are named, and count from the next start on
+ *
  * Then the exports follow. The reload does all of this, or nothing of it, and says in one line why:
  *
  *     exports    those that are new are added. A thread of its own allocates and registers their
@@ -25,9 +28,8 @@
  * reads the store, a reload that needs this is refused. If the snapshot began meanwhile, the thread
  * frees the memory again before the reload ends.
  *
- * A reload that is asked for while another one works is done after it. Settings that are named
- * nowhere here count from the next start on. A killed server has added all of the new exports, or
- * its next start adds them, since the configuration has them.
+ * A reload that is asked for while another one works is done after it. A killed server has added
+ * all of the new exports, or its next start adds them, since the configuration has them.
  *
  * THREADS    The metadata thread, which reads files meanwhile.
  */

@@ -242,9 +242,9 @@ static void tell_removed(const struct removal *removal, struct changes *changes)
 	size_format(removal->bytes, used, sizeof(used));
 	changes_tell(changes, export->name,
 		"export '%s' is removed, with %" PRIu64
-		" files and directories and %s of data; its "
-		"memory of %s is given back",
-		export->name, removal->files, used, size);
+		" %s and %s of data; its memory of %s is given back",
+		export->name, removal->files,
+		removal->files == 1 ? "file or directory" : "files and directories", used, size);
 }
 
 void removals_take(

@@ -86,8 +86,8 @@ int start_open_sets(struct server *s)
 
 void start_close_sets(struct server *s)
 {
-	if (s->sets && s->sets->fd >= 0)
-		close(s->sets->fd);
+	if (s->sets)
+		snapshot_sets_close(s->sets);
 	free(s->sets);
 	s->sets = NULL;
 }

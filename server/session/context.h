@@ -96,6 +96,12 @@ struct client_session_events {
 	void (*news_lost)(struct client_session *session);
 };
 
+/* Keys of the configuration that a reload has met with other values than those in force. */
+struct settings_later {
+	const char *v[SERVER_CONFIG_KEYS_MAX];
+	unsigned n;
+};
+
 /* Requests for the status by peers of one kind, which are answered at a limited rate. */
 struct status_queue {
 	struct list waiting; /* struct client_request */
@@ -104,7 +110,8 @@ struct status_queue {
 };
 
 struct server {
-	const struct server_config *config;
+	struct server_config *config; /* borrowed; serve/settings.h changes it */
+	struct settings_later later;
 	const struct client_session_events *events;
 	struct memdir dir;
 	struct exports *exports;

@@ -321,6 +321,53 @@ int snapshot_sets_look(struct snapshot_sets *s, const char *dir, bool writable, 
 	return err;
 }
 
+static bool is_same_directory(const struct snapshot_sets *a, const struct snapshot_sets *b)
+{
+	struct stat x, y;
+
+	return fstat(a->fd, &x) == 0 && fstat(b->fd, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* A descriptor that was opened anew would not have the lock, nor get it. */
+static int take_lock_of(
+	struct snapshot_sets *s, const struct snapshot_sets *before, const struct image_why *why)
+{
+	close(s->fd);
+	s->fd = fcntl(before->fd, F_DUPFD_CLOEXEC, 0);
+	if (s->fd < 0)
+		return image_fail(why, -errno, "%s: %s", s->dir, errno_text(errno));
+	return 0;
+}
+
+int snapshot_sets_reopen(struct snapshot_sets *s, const struct snapshot_sets *before,
+	const char *dir, bool writable, const struct image_why *why)
+{
+	int err;
+
+	*s = (struct snapshot_sets){dir, -1};
+	err = open_directory(s, why);
+	if (!err && writable)
+		err = check_writable(s, why);
+	if (!err)
+		err = before && is_same_directory(s, before) ? take_lock_of(s, before, why)
+							     : snapshot_sets_lock(s, why);
+	if (!err)
+		warn_of_memory(s);
+	if (!err && writable)
+		err = end_publishing(s, why);
+	if (err)
+		snapshot_sets_close(s);
+	return err;
+}
+
+void snapshot_sets_close(struct snapshot_sets *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
 int snapshot_sets_open(
 	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why)
 {

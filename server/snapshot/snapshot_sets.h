@@ -36,6 +36,12 @@ struct snapshot_sets {
 int snapshot_sets_open(
 	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why);
 
+/* The same for a server that runs on, with the directory `before` or NULL. If that is the same
+ * directory, both have its lock, until both are closed. */
+int snapshot_sets_reopen(struct snapshot_sets *s, const struct snapshot_sets *before,
+	const char *dir, bool writable, const struct image_why *why);
+void snapshot_sets_close(struct snapshot_sets *s);
+
 /* The same for a look: the link is not turned, and the lock is held until fd is closed. restart: a
  * server that may have the lock ends before. */
 int snapshot_sets_look(struct snapshot_sets *s, const char *dir, bool writable, bool restart,

@@ -162,7 +162,7 @@ small_tmpfs() {
 @test "a tmpfs too small for the regions is named with needed and free, and stays empty" {
 	small_tmpfs 48M
 	refuses "$place"
-	[[ $output == *"the memory of 1 export: needed 64MiB, free "*" in $place/regions; make the exports smaller or the memory larger" ]]
+	[[ $output == *"the memory of 1 export (and 64MiB for metadata, 128MiB in all): needed 64MiB, free "*" in $place/regions; make the exports smaller or the memory larger" ]]
 	[ -z "$(find "$place/regions" "$place/store" -type f)" ]
 }
 
@@ -273,7 +273,7 @@ serves_as() {
 	chown 65534 "$place" "$dir"
 	chmod 0755 "$memory"
 	RMEMFS_TEST_SERVER_UNDER="${nobody[*]} prlimit --memlock=65536" memory=$place start_server
-	grep -q "warning: the regions are not locked in memory and may be swapped out: RLIMIT_MEMLOCK is 64KiB; set LimitMEMLOCK=infinity or ulimit -l unlimited" "$dir/server.log"
+	grep -q "warning: the regions are not locked in memory and may be swapped out: RLIMIT_MEMLOCK is 64KiB; set LimitMEMLOCK=infinity or ulimit -l unlimited; if the unit has that already, its service manager may not grant it" "$dir/server.log"
 	mount_rmem
 	random_file "$dir/a" 8
 	cp "$dir/a" "$mnt/a"

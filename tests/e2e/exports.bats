@@ -42,6 +42,8 @@ reload_fails() {
 	[ "$status" -eq 1 ]
 	[[ $output == "rmemfsctl: $socket: $1: "*"$2"* ]]
 	grep -F "error: $1: " "$dir/server.log" | grep -qF -- "$2"
+	# Also those who look for refused requests alone find the reason.
+	grep -F "request 'reload' is refused: $1: " "$dir/server.log" | grep -qF -- "$2"
 }
 
 # unread TEXT: something is wrong in the files.
@@ -237,7 +239,7 @@ add() {
 	run add third 1TiB
 	echo "$output"
 	[ "$status" -eq 1 ]
-	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export: needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
+	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export (and "*" for metadata, "*" in all): needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
 	run add default 48MiB
 	[ "$status" -eq 1 ]
 	[[ $output == *": export 'default' is not added: nothing is reloaded: $dir/exports.d/default.conf:2: exports: 'default': there is another export of this name in "* ]]
@@ -362,7 +364,7 @@ fill_more() {
 	run export_command remove second
 	echo "$output"
 	[ "$status" -eq 1 ]
-	[ "$output" = "rmemfsctl: export 'second' of 48MiB has 52 files and directories with $(size_used second) of data, which are lost for good if it is removed: if that is meant, repeat this with --yes" ]
+	[ "$output" = "rmemfsctl: export 'second' of 48MiB has 52 files and directories with $(size_used second) of data, lost for good if it is removed: if that is meant, repeat this with --yes" ]
 	# It is in use: by a mount, by one that lost its connection.
 	run removed second
 	echo "$output"
@@ -471,6 +473,7 @@ is_stale() {
 		until_true 10 more_rounds
 		removed third
 	done
+	[ "$(grep -c "export 'third' is removed, with 1 file or directory and " "$dir/server.log")" -eq 3 ]
 	touch "$dir/enough"
 	exit_status $writer 20
 	[ "$(grep -c 'connection.*lost' "$dir/daemon.log")" -eq 0 ]
@@ -488,7 +491,7 @@ is_stale() {
 	mv "$dir/exports.d/second.conf" "$dir/lost"
 	refused "export 'second' is served, and no configuration has it any more: put it back: it is in use by session "
 	kill -HUP "$server_pid"
-	twice() { [ "$(grep -c "no configuration has it any more: put it back: it is in use" "$dir/server.log")" -eq 2 ]; }
+	twice() { [ "$(grep -c " error: .*no configuration has it any more: put it back: it is in use" "$dir/server.log")" -eq 2 ]; }
 	until_true 10 twice
 	[[ $(export_command list) == *"second "*" 1  $dir/exports.d/second.conf (gone)"* ]]
 	[ "$(cat "$more/file")" = two ]
@@ -505,6 +508,7 @@ is_stale() {
 	exports_are "default second"
 	rm "$dir/exports.d/second.conf"
 	removed second
+	grep -F "export 'second' is removed, with 1 file or directory and " "$dir/server.log"
 	nothing_left second
 	exports_are default
 }
@@ -706,7 +710,7 @@ holds_new() {
 	refused "export 'a' is configured with 32GiB and has regions of 16MiB: clients reach 1024 of them, so it can have 16GiB"
 	add_file a 32
 	add_file big $((128 << 10))
-	refused "the memory of 1 export: needed 127.9GiB, free "
+	refused "in all): needed 127.9GiB, free "
 	add_file big 128
 	bytes_are big 128
 	bytes_are a 32

@@ -190,9 +190,13 @@ background_mount() {
 	jq -e --arg t "$transport" '.sessions | length == 1 and (.[0] | tostring | contains($t))' \
 		"$dir/status.json"
 	run rmemfsctl status 127.0.0.1:9
-	[[ $output == *": no server listens there (127.0.0.1:9): start rmemfs-server, or check the address and port of HOST" ]]
+	[[ $output == *": no server listens there (127.0.0.1:9): start rmemfs-server, or check the address and port of HOST, and its firewall" ]]
 	run rmemfsctl status /nowhere/socket
 	[[ $output == *": no server listens there: No such file or directory: start rmemfs-server, or name its socket as HOST" ]]
+	if [ ! -e /run/rmemfs/server.sock ]; then
+		run rmemfsctl status
+		[[ $output == *" or name its socket as HOST; for a mount: rmemfsctl mounts, or rmemfsctl status MOUNTPOINT" ]]
+	fi
 	chmod 600 "$socket"
 	run "${nobody[@]}" rmemfsctl status "$socket"
 	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user: ask as one of these" ]

@@ -501,7 +501,7 @@ waits_for() {
 	inside mount -t tmpfs none /run
 	inside mkdir /run/rmemfs
 	alone rmemfs -f -o connect_timeout=600 localhost:/default "$mnt"
-	waits_for "no server at tcp 127.0.0.1:7470: Connection refused (nor at /run/rmemfs/server.sock): start rmemfs-server there, or check the address and port"
+	waits_for "no server at tcp 127.0.0.1:7470: Connection refused (nor at /run/rmemfs/server.sock): start rmemfs-server there, or check the address, the port and firewalls"
 	stop_server
 	nsenter --mount="/proc/$holder/ns/mnt" rmemfs-server -c /dev/null --memory-dir "$memory/here" \
 		--export default:64MiB --listen shm:/run/rmemfs/server.sock >>"$dir/server.log" 2>&1 3>&- &

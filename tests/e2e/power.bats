@@ -409,11 +409,69 @@ mount_second() {
 }
 
 # bats test_tags=once
+@test "a reload takes snapshots at the stop and at the start, and names what needs a restart" {
+	local changed="has changed, and counts from the server's next start on: systemctl restart rmemfs-server"
+	sed -i -E '/snapshot_on_stop|restore_on_start/d' "$server_conf"
+	start_server
+	rmemfsctl status "$socket" >"$dir/out"
+	grep -x "a stop writes no snapshots: files are lost when the machine reboots" "$dir/out"
+	mount_rmem
+	echo one >"$mnt/file"
+	umount_rmem
+	cat >>"$server_conf" <<-'CONF'
+		snapshot_on_stop = true;
+		restore_on_start = true;
+		lease_time = 11;
+		peer_timeout = 6;
+	CONF
+	keyed_conf >/dev/null
+	# A directory that can't be used: nothing changes.
+	chmod 777 "$disk"
+	run rmemfsctl reload "$socket"
+	[ "$status" -eq 1 ]
+	[[ $output == *"nothing is reloaded: snapshot_dir: everybody can write to $disk: "* ]]
+	chmod 700 "$disk"
+	rmemfsctl reload "$socket" | tee "$dir/answer"
+	grep -x "a stop writes snapshots of all exports to $disk" "$dir/answer"
+	grep -x "a start without memory of before begins with the latest snapshots" "$dir/answer"
+	grep -x "lease_time $changed" "$dir/answer"
+	grep -x "peer_timeout $changed" "$dir/answer"
+	[ "$(grep -c "$changed" "$dir/answer")" -eq 2 ]
+	logged "lease_time $changed"
+	rmemfsctl status "$socket" >"$dir/out"
+	grep -x "a stop writes snapshots of all exports to $disk" "$dir/out"
+	grep -x "lease_time has changed, and counts from the server's next start on" "$dir/out"
+	[ "$(status_of '[.snapshot_on_stop, .restore_on_start, .snapshot_dir, .restart_for] | tojson')" = \
+		"[true,true,\"$disk\",[\"lease_time\",\"peer_timeout\"]]" ]
+	# A value that goes back is in force already.
+	sed -i -E 's/peer_timeout = 6/peer_timeout = 5/' "$server_conf"
+	keyed_conf >/dev/null
+	rmemfsctl reload "$socket" >"$dir/answer"
+	[ "$(grep -v "^reloaded the clients" "$dir/answer")" = "lease_time $changed" ]
+	stop_server
+	latest_is a
+	lose_memory
+	start_server
+	[ "$(status_of '.restart_for | tojson')" = "[]" ]
+	mount_rmem
+	[ "$(cat "$mnt/file")" = one ]
+	umount_rmem
+	# And back: the lock of the directory goes, and another server may have it.
+	sed -i -E '/snapshot_on_stop|restore_on_start/d' "$server_conf"
+	keyed_conf >/dev/null
+	rmemfsctl reload "$socket" >"$dir/answer"
+	grep "^a stop writes no snapshots: " "$dir/answer"
+	flock -n "$disk" true
+	stop_server
+	latest_is a
+}
+
+# bats test_tags=once
 @test "status tells of the snapshot that is on its way, and of the last one" {
 	start_server
 	mount_rmem
 	rmemfsctl status "$socket" >"$dir/out"
-	[ "$(grep -ci snapshot "$dir/out")" -eq 0 ]
+	[ "$(grep -c "^snapshot of" "$dir/out")" -eq 0 ]
 	mkdir "$dir/image"
 	rmemfsctl snapshot default "$dir/image/1" "$socket"
 	rmemfsctl status "$socket" | tee "$dir/out"

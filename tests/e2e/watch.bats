@@ -165,7 +165,7 @@ is_gone() {
 	mkdir "$mnt/made" & # the kernel asks first whether the name is there
 	until_true 20 state_is silent
 	waits_for server
-	of_mount '.requests[] | select(.operation == "lookup") | .rpc == "lookup" and .age_ms > 0'
+	of_mount '.requests[] | select(.operation == "lookup") | .rpc == "lookup" and .age_ms > 0 and .inode == 1'
 	[ "$(of_mount .oldest_request_ms)" -gt 0 ]
 	run -1 rmemfsctl mounts
 	[[ $output =~ $mnt" ".*" silent for " ]]

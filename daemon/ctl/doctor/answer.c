@@ -10,6 +10,7 @@
 #include "common/conf/conf.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/print.h"
+#include "daemon/ctl/doctor/remedy.h"
 
 enum { SIZE_CHARS = 32, TIME_CHARS = 32 };
 
@@ -65,9 +66,7 @@ static void judge_export(const struct doctor_seen *seen, unsigned i, struct repo
 	if (!full)
 		return;
 	report_cause(r, "files, and pages that are lent to clients, take nearly all of it");
-	report_remedy(r,
-		"remove files; or on the server raise the export's size in server.conf, and "
-		"systemctl restart rmemfs-server");
+	report_remedy(r, REMEDY_MEMORY);
 }
 
 void answer_judge_exports(const struct doctor_seen *seen, bool key, struct report *r)

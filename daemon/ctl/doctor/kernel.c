@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "common/base/log.h"
 #include "common/base/util.h"
@@ -23,13 +24,26 @@ static void judge_module(
 		name, name);
 }
 
+/* The packages load it at each boot. Nothing helps where the kernel has none, so that is a note. */
+static void judge_tls(const struct kernel_modules *modules, struct report *r)
+{
+	if (modules->tls)
+		return;
+	report_found(r, modules->no_tls ? VERDICT_NOTE : VERDICT_WARNING,
+		modules->no_tls ? "this kernel has no module tls"
+				: "the kernel's module tls is not loaded");
+	report_cause(r, "without it the programs encrypt over tcp themselves, which is slower");
+	if (!modules->no_tls)
+		report_remedy(r, "modprobe tls; /usr/lib/modules-load.d/rmemfs.conf does it at "
+				 "each boot");
+}
+
 void kernel_judge_modules(const struct kernel_modules *modules, struct report *r)
 {
 	unsigned first = r->n;
 
 	judge_module(modules->fuse, VERDICT_FAILURE, "fuse", "each mount needs it", r);
-	judge_module(modules->tls, VERDICT_WARNING, "tls",
-		"without it the programs encrypt over tcp themselves, which is slower", r);
+	judge_tls(modules, r);
 	if (modules->rdma) {
 		judge_module(modules->verbs, VERDICT_FAILURE, "ib_uverbs",
 			"programs reach an RDMA device by it", r);
@@ -59,6 +73,27 @@ static bool exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
+/* Whether a list of this kernel's modules, "kernel/net/tls/tls.ko.xz: ...", has it. Without lists
+ * nobody knows. */
+static bool lacks_tls(void)
+{
+	struct utsname name;
+	char path[128], line[1024];
+	bool lacks = false;
+	FILE *f;
+
+	if (uname(&name) != 0)
+		return false;
+	snprintf(path, sizeof(path), "/lib/modules/%s/modules.dep", name.release);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	for (lacks = true; lacks && fgets(line, sizeof(line), f);)
+		lacks = !strstr(line, "/tls.ko");
+	fclose(f);
+	return lacks;
+}
+
 void kernel_check_modules(struct doctor *d)
 {
 	const struct kernel_modules modules = {
@@ -67,6 +102,7 @@ void kernel_check_modules(struct doctor *d)
 		.rdma = procfile_entries("/sys/class/infiniband") > 0,
 		.verbs = exists("/sys/class/infiniband_verbs"),
 		.cm = exists("/sys/class/misc/rdma_cm") || exists("/dev/infiniband/rdma_cm"),
+		.no_tls = lacks_tls(),
 	};
 
 	kernel_judge_modules(&modules, &d->report);

@@ -13,7 +13,8 @@
 /* Whether what a module brings is there, loaded or built in. */
 struct kernel_modules {
 	bool fuse, tls;
-	bool rdma; /* the kernel has an RDMA device, so it needs the next two */
+	bool no_tls; /* this kernel was built without it */
+	bool rdma;   /* the kernel has an RDMA device, so it needs the next two */
 	bool verbs, cm;
 };
 

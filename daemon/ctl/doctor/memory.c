@@ -33,7 +33,8 @@ void memory_judge_lock(const struct memory_lock *lock, struct report *r)
 	size_format(lock->mount, need, sizeof(need));
 	if (lock->exempt) {
 		report_found(r, VERDICT_OK,
-			"this user may lock all memory (CAP_IPC_LOCK); the limit of others is %s",
+			"this user may lock all memory (CAP_IPC_LOCK); the limit of others is %s; "
+			"a server has that of its unit, and its log says if that is too low",
 			lock->hard == UINT64_MAX ? "none" : limit);
 		return;
 	}

@@ -14,6 +14,27 @@ static const char *kind_of(const struct server_course *c)
 
 /* ---- nobody is reached ----------------------------------------------------------------------- */
 
+static const char *port_of(const struct server_course *c)
+{
+	const char *colon = strrchr(c->address, ':');
+
+	return colon ? colon + 1 : "7470";
+}
+
+/* A rule that is added stands behind a last rule that drops all; one that is inserted does not. */
+static void remedy_firewall(const struct server_course *c, const char *first, struct report *r)
+{
+	const char *port = port_of(c);
+
+	report_remedy(r,
+		"%s allow the port in the server's firewall. firewalld: firewall-cmd --permanent "
+		"--add-port=%s/tcp, and firewall-cmd --reload; ufw: ufw allow %s/tcp; nftables: nft "
+		"insert rule inet filter input tcp dport %s accept (nft list ruleset shows the "
+		"names of table and chain), which lasts until the next boot: write it into "
+		"/etc/nftables.conf, too",
+		first, port, port, port);
+}
+
 static void tell_refused(const struct server_course *c, struct report *r)
 {
 	report_found(r, c->without, "%s %s: nobody listens there", kind_of(c), c->address);
@@ -24,19 +45,18 @@ static void tell_refused(const struct server_course *c, struct report *r)
 	}
 	report_cause(r,
 		"the machine answers, but no server runs there, or it does not listen at this "
-		"address and port");
-	report_remedy(r,
+		"address and port, or a firewall rejects the connection");
+	remedy_firewall(c,
 		"on the server: systemctl start rmemfs-server; rmemfsctl status shows where it "
-		"listens (listen in server.conf)");
+		"listens (listen in server.conf); if it listens at this one,",
+		r);
 }
 
 static void tell_silence(const struct server_course *c, struct report *r)
 {
 	report_found(r, c->without, "%s %s: no answer within 2 s", kind_of(c), c->address);
 	report_cause(r, "the machine is down, or a firewall drops packets to that port");
-	report_remedy(r,
-		"ping the machine; on the server allow the port: nft add rule inet filter input "
-		"tcp dport 7470 accept");
+	remedy_firewall(c, "ping the machine;", r);
 }
 
 static void tell_port(const struct server_course *c, struct report *r)

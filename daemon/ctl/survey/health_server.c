@@ -10,6 +10,7 @@
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/print_mount.h"
 #include "daemon/ctl/survey/health_waits.h"
+#include "daemon/ctl/doctor/remedy.h"
 
 enum { SIZE_CHARS = 32, AMOUNT_CHARS = 48, S_PER_HOUR = 3600 };
 
@@ -73,8 +74,7 @@ static void judge_memory(const json_t *export, struct level *l, struct report *r
 	l->count = false;
 	l->thing = "memory are in use";
 	l->cause = "files have it; without free memory writes fail with ENOSPC";
-	l->remedy =
-		"remove files, or raise the export's size in server.conf, and restart the server";
+	l->remedy = REMEDY_MEMORY;
 	judge_level(l, r);
 }
 
@@ -101,9 +101,7 @@ static void judge_metadata(const json_t *export, struct level *l, struct report 
 	l->count = false;
 	l->thing = "metadata are in use";
 	l->cause = "names, attributes and extents of files have it; then no file can be made";
-	l->remedy =
-		"remove files, or raise the export's metadata in server.conf: rmemfsctl reload; "
-		"a metadata_reserve needs a restart";
+	l->remedy = REMEDY_METADATA;
 	judge_level(l, r);
 }
 
@@ -223,14 +221,15 @@ enum session_fault { SESSION_SILENT, SESSION_AWAY, SESSION_ENDS, SESSION_FAULTS 
 
 static const struct {
 	const char *found, *cause, *remedy;
+	bool evicts; /* the session's number follows the remedy */
 } session_faults[] = {
 	[SESSION_SILENT] = {"is connected, and silent",
 		"its process is stopped, its machine hangs, or the network is cut",
-		"on its machine: rmemfsctl health; if others need its files: rmemfsctl evict "
-		"SESSION"},
+		"on its machine: rmemfsctl health; if others need its files: rmemfsctl evict",
+		true},
 	[SESSION_AWAY] = {"is not connected",
 		"its machine or its network is down; it keeps its files until others need them",
-		"bring its machine back; if it is gone for good: rmemfsctl evict SESSION"},
+		"bring its machine back; if it is gone for good: rmemfsctl evict", true},
 	[SESSION_ENDS] = {"is to end, and its process still has the memory",
 		"others get what it had when the process goes on or ends",
 		"rmemfsctl status names the process; if ps shows its state as T: kill -CONT, or "
@@ -253,6 +252,15 @@ static enum session_fault fault_of(const json_t *session, uint64_t lease_ms)
 	return SESSION_FAULTS;
 }
 
+static void tell_remedy(const json_t *session, enum session_fault fault, struct report *r)
+{
+	if (session_faults[fault].evicts)
+		report_remedy(r, "%s %" PRIu64, session_faults[fault].remedy,
+			ctl_json_number(session, "id"));
+	else
+		report_remedy(r, "%s", session_faults[fault].remedy);
+}
+
 static void explain_fault(
 	const json_t *status, const json_t *session, enum session_fault fault, struct report *r)
 {
@@ -268,7 +276,7 @@ static void explain_fault(
 		report_remedy(r, HEALTH_KEY_REMEDY);
 	} else {
 		report_cause(r, "%s", session_faults[fault].cause);
-		report_remedy(r, "%s", session_faults[fault].remedy);
+		tell_remedy(session, fault, r);
 	}
 }
 
@@ -389,6 +397,23 @@ static void judge_keys(const json_t *status, struct report *r)
 		tell_unused(worst, n, r);
 }
 
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static void judge_settings(const json_t *status, struct report *r)
+{
+	const json_t *keys = json_object_get(status, "restart_for");
+	const char *first = json_string_value(json_array_get(keys, 0));
+	char more[AMOUNT_CHARS];
+
+	if (!first)
+		return;
+	report_begin(r, "settings");
+	report_found(r, VERDICT_NOTE, "server: %s has changed in its configuration%s", first,
+		and_more((unsigned)json_array_size(keys), more));
+	report_cause(r, "a reload does not take it: it counts from the server's next start on");
+	report_remedy(r, "systemctl restart rmemfs-server; mounts wait meanwhile, and go on");
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static void judge_export(const json_t *export, const json_t *status,
@@ -419,6 +444,7 @@ void health_server_judge(const json_t *status, const struct health_terms *terms,
 	health_waits_judge_server(status, r);
 	judge_transports(status, sessions, r);
 	judge_keys(status, r);
+	judge_settings(status, r);
 	if (!ctl_is_for_mounts(status))
 		return;
 	report_begin(r, "server");

@@ -132,7 +132,8 @@ static void read__faults_have_their_line(void **state)
 static void read__no_keys(void **state)
 {
 	write_text("");
-	refused(-EINVAL, "key file @ has no key: rmemfsctl keygen NAME >>@ adds one");
+	refused(-EINVAL, "key file @ has no key: on a client copy the server's file here; "
+			 "on the server rmemfsctl keygen NAME >>@ adds a key");
 	write_text("# later\n\n");
 	refused(-EINVAL, "key file @ has no key");
 }
@@ -295,7 +296,8 @@ static void read__owners(void **state)
 static void read__nothing_there(void **state)
 {
 	refused(-ENOENT,
-		"key file @: No such file or directory: rmemfsctl keygen NAME @ makes a key");
+		"key file @: No such file or directory: on a client copy the server's file here; "
+		"on the server rmemfsctl keygen NAME @ makes a key");
 }
 
 static void read__links(void **state)

@@ -475,6 +475,33 @@ static void size_parse__refuses_others(void **state)
 	assert_int_equal(n, 42);
 }
 
+static void equal__by_the_value_of_each_type(void **state)
+{
+	static const char *const texts[][2] = {{"flag", "true"}, {"count", "2"}, {"bytes", "8KiB"},
+		{"colour", "blue"}, {"word", "a"}};
+	struct settings a = {.count = 1, .colour = 1}, b = a;
+	char must[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const struct conf_key *key = key_of(texts[i][0]);
+
+		assert_true(conf_equal(key, &a, &b));
+		assert_int_equal(conf_set(key, &b, texts[i][1], must, sizeof(must)), 0);
+		assert_false(conf_equal(key, &a, &b));
+		assert_int_equal(conf_set(key, &a, texts[i][1], must, sizeof(must)), 0);
+		assert_true(conf_equal(key, &a, &b));
+	}
+	assert_int_equal(conf_add_string(&a.words, "x", 1), 0);
+	assert_false(conf_equal(key_of("words"), &a, &b));
+	assert_int_equal(conf_add_string(&b.words, "x", 2), 0);
+	assert_true(conf_equal(key_of("words"), &a, &b));
+	assert_int_equal(conf_add_string(&a.words, "y", 1), 0);
+	assert_int_equal(conf_add_string(&b.words, "z", 1), 0);
+	assert_false(conf_equal(key_of("words"), &a, &b));
+	conf_free(keys, &a);
+	conf_free(keys, &b);
+}
+
 static void size_format__is_exact_where_it_is_short(void **state)
 {
 	static const struct {
@@ -517,6 +544,7 @@ int main(void)
 		cmocka_unit_test(read__a_long_value_leaves_room_for_the_reason),
 		cmocka_unit_test(set__takes_text),
 		cmocka_unit_test(set__refuses_and_leaves_the_value),
+		cmocka_unit_test(equal__by_the_value_of_each_type),
 		cmocka_unit_test(add__lists_grow_from_nothing),
 		cmocka_unit_test(size_parse__takes_units),
 		cmocka_unit_test(size_parse__refuses_others),

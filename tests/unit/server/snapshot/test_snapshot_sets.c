@@ -203,6 +203,24 @@ static void open__a_link_that_can_t_be_turned(void **state)
 	assert_non_null(strstr(why_text, "to b, which is newer"));
 }
 
+/* A running server keeps its lock, whatever it is told of the directory. */
+static void reopen__the_same_directory(void **state)
+{
+	struct snapshot_sets again, other;
+
+	assert_int_equal(snapshot_sets_reopen(&again, NULL, dir, true, &why), -EAGAIN);
+	assert_int_equal(again.fd, -1);
+	assert_int_equal(snapshot_sets_reopen(&again, &sets, dir, true, &why), 0);
+	snapshot_sets_close(&sets);
+	assert_int_equal(snapshot_sets_open(&other, dir, true, &why), -EAGAIN);
+	snapshot_sets_close(&other);
+	sets = again;
+	published();
+	latest_is("a");
+	assert_int_equal(snapshot_sets_reopen(&again, &sets, "/nowhere", true, &why), -ENOENT);
+	assert_non_null(strstr(why_text, "/nowhere does not exist"));
+}
+
 static void latest__is_what_the_administrator_turns_it_to(void **state)
 {
 	published();
@@ -237,6 +255,7 @@ int main(void)
 		CASE(publish__killed_after_the_first_mark_is_the_latest),
 		CASE(publish__says_what_a_failing_disk_has_left),
 		CASE(open__a_link_that_can_t_be_turned),
+		CASE(reopen__the_same_directory),
 		CASE(latest__is_what_the_administrator_turns_it_to),
 		CASE(latest__without_a_link),
 	};

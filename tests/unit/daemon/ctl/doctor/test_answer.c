@@ -47,7 +47,8 @@ static void exports__nearly_full(void **state)
 {
 	answer_note(status("[{\"name\":\"data\",\"bytes\":1048576,\"free\":52000}]"), &seen);
 	answer_judge_exports(&seen, true, judge_anew());
-	assert_judged(VERDICT_WARNING, "export data has", "raise the export's size");
+	assert_judged(VERDICT_WARNING, "export data has",
+		"raise the export's size in server.conf, and systemctl reload");
 }
 
 static void exports__more_than_places(void **state)

@@ -31,6 +31,20 @@ static void modules__missing(void **state)
 	assert_among(VERDICT_FAILURE, "rdma_ucm", "modprobe rdma_ucm");
 }
 
+static void modules__that_the_kernel_was_built_without(void **state)
+{
+	struct kernel_modules modules = {.fuse = true, .no_tls = true};
+
+	kernel_judge_modules(&modules, judge_anew());
+	assert_judged(VERDICT_NOTE, "this kernel has no module tls", NULL);
+	modules.no_tls = false;
+	kernel_judge_modules(&modules, judge_anew());
+	assert_judged(VERDICT_WARNING, "tls is not loaded", "modules-load.d/rmemfs.conf does it");
+	modules.tls = modules.no_tls = true; /* built in */
+	kernel_judge_modules(&modules, judge_anew());
+	assert_judged(VERDICT_OK, "fuse and tls are loaded", NULL);
+}
+
 static void modules__of_rdma_are_for_devices(void **state)
 {
 	struct kernel_modules modules = {.fuse = true, .tls = true, .rdma = false};
@@ -95,6 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules__all),
 		cmocka_unit_test(modules__missing),
+		cmocka_unit_test(modules__that_the_kernel_was_built_without),
 		cmocka_unit_test(modules__of_rdma_are_for_devices),
 		cmocka_unit_test(fuse__open),
 		cmocka_unit_test(fuse__closed),

@@ -46,6 +46,8 @@ static void course__nobody_listens(void **state)
 	judge_it(port_with(TRANSPORT_TCP, -ECONNREFUSED));
 	assert_judged(VERDICT_FAILURE, "nobody listens", "systemctl start rmemfs-server");
 	assert_has(judged.findings[0].cause, "the machine answers");
+	assert_has(judged.findings[0].cause, "a firewall rejects");
+	assert_has(judged.findings[0].remedy, "; if it listens at this one, allow the port");
 	judge_it(port_with(TRANSPORT_SHM, -ENOENT));
 	assert_judged(VERDICT_FAILURE, "nobody listens", "name its socket");
 }
@@ -53,7 +55,11 @@ static void course__nobody_listens(void **state)
 static void course__packets_are_dropped(void **state)
 {
 	judge_it(port_with(TRANSPORT_TCP, -ETIMEDOUT));
-	assert_judged(VERDICT_FAILURE, "no answer within 2 s", "nft add rule");
+	assert_judged(VERDICT_FAILURE, "no answer within 2 s",
+		"nft insert rule inet filter input tcp dport 7470 accept");
+	assert_has(judged.findings[0].remedy, "firewall-cmd --permanent --add-port=7470/tcp");
+	assert_has(judged.findings[0].remedy, "ufw allow 7470/tcp");
+	assert_has(judged.findings[0].remedy, "/etc/nftables.conf");
 	assert_has(judged.findings[0].cause, "firewall");
 }
 

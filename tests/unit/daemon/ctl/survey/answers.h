@@ -11,6 +11,8 @@ static const char server_answer[] =
 	"\"incarnation\":\"1795738869284586596\","
 	"\"store_id\":\"3518c222dc3dadfe2c9cc2cebaa73343\",\"uptime_ms\":192,"
 	"\"lease_ms\":10000,\"memory_dir\":\"/dev/shm/rmemfs\","
+	"\"snapshot_on_stop\":true,\"restore_on_start\":true,"
+	"\"snapshot_dir\":\"/var/lib/rmemfs\",\"restart_for\":[],"
 	"\"listen\":[\"tcp:10.0.0.1:7470\",\"shm:/run/rmemfs/server.sock\"],"
 	"\"store\":{\"bytes\":67108864,\"used\":49152,"
 	"\"transactions\":6,\"directory_offset_bits\":31},"

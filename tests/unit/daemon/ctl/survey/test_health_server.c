@@ -79,7 +79,8 @@ static void assert_levels(
 static void memory__at_each_level(void **state)
 {
 	answer_set_number(export, "bytes", 1000 * MIB);
-	assert_levels(export, "used", MIB, "memory", "restart the server");
+	assert_levels(export, "used", MIB, "memory",
+		"remount,size=SIZE /dev/shm; then raise the export's size in server.conf, and systemctl reload");
 	assert_has(judged.findings[0].found, "export data: 120 % of its 1000MiB of memory");
 }
 
@@ -365,7 +366,7 @@ static void sessions__that_are_silent(void **state)
 	with_session("active", HEALTH_SILENT_MS);
 	assert_judged(VERDICT_WARNING,
 		"session 1 of node7:/mnt/rmem (pid 23892) is connected, and silent",
-		"rmemfsctl evict");
+		"rmemfsctl evict 1");
 	assert_blames_no_process();
 	answer_set(session, "stopped", json_true());
 	answer_set_number(session, "pid", 77);
@@ -479,12 +480,23 @@ static void keys__that_nobody_uses(void **state)
 	assert_judged(VERDICT_NOTE, "server: no client has used 2 of its keys in 30 days", NULL);
 }
 
+static void settings__that_are_not_in_force(void **state)
+{
+	answer_set(server, "restart_for", json_pack("[]"));
+	assert_well();
+	answer_set(server, "restart_for", json_pack("[s,s]", "listen", "lease_time"));
+	judge();
+	assert_judged(VERDICT_NOTE, "server: listen has changed in its configuration, and 1 more",
+		"systemctl restart rmemfs-server");
+}
+
 static void answer__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"exports\":{},\"sessions\":3,\"store\":[]}",
 		"{\"exports\":[null,7,{\"bytes\":-1,\"used\":9223372036854775807,\"quotas\":[[]]}]}",
 		"{\"sessions\":[{\"channels\":[4]},[]],\"listen\":[null,{}]}",
 		"{\"keys\":[null,{\"unused_ms\":9223372036854775807},{\"key\":[]}]}",
+		"{\"restart_for\":[null,3]}",
 		"{\"refused_keys\":[null,{\"key\":3},{\"key\":\"a\"}]}",
 		"{\"exports\":[{\"contested\":[{\"ms\":9999}]}]}",
 		"{\"sessions\":[{\"recalls\":1,\"late_recalls\":[]}]}"};
@@ -524,6 +536,7 @@ int main(void)
 		CASE(key__that_sees_its_own_mounts),
 		CASE(names__that_are_not_told),
 		CASE(keys__that_nobody_uses),
+		CASE(settings__that_are_not_in_force),
 		CASE(answer__of_other_kinds),
 	};
 
