@@ -269,6 +269,13 @@ called() {
 	grep -qE -e "$1" "$work/calls"
 }
 
+# metrics_follow COMMAND: after the manager knows the units, rmemfs-metrics gets the user of its new drop-in, if it runs.
+metrics_follow() {
+	[ "$(grep -E 'daemon-reload|metrics' "$work/calls" | tail -n 2 | sed 's/.*daemon-reload/reload/')" = \
+		$'reload\n'"$1 try-restart rmemfs-metrics.service" ] ||
+		complain "rmemfs-metrics keeps the user from before: $(cat "$work/calls")"
+}
+
 # Nothing is started; a server runs again after an upgrade, if its mounts can go on.
 script_installs() {
 	local fails spoken
@@ -280,7 +287,9 @@ script_installs() {
 	script rmemfs-server postinst configure || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl .*daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
-	! called 'invoke|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
+	! called 'invoke (re)?start|enable |restart rmemfs-server' ||
+		complain "the installation starts or enables: $(cat "$work/calls")" || return
+	metrics_follow 'deb-systemd-invoke' || return
 	fails=none
 	for spoken in '8' '8 8 7' '7'; do
 		script rmemfs-server postinst configure 0.0.9-1 || return
@@ -289,12 +298,12 @@ script_installs() {
 	done
 	spoken='8 6 8'
 	script rmemfs-server postinst configure 0.0.9-1 || return
-	! called invoke || complain "a mount of wire version 6 loses its server" || return
+	! called 'invoke.*-server' || complain "a mount of wire version 6 loses its server" || return
 	grep -q 'rmemfsctl status shows them' "$work/said" || complain "not told: $(cat "$work/said")" || return
 	spoken=8
 	for fails in 'systemctl --quiet is-active *' 'rmemfsctl status *' 'rmemfs-server --check-config'; do
 		script rmemfs-server postinst configure 0.0.9-1 || return
-		! called invoke || complain "the server is started again though this failed: $fails" || return
+		! called 'invoke.*-server' || complain "the server is started again though this failed: $fails" || return
 	done
 	grep -q 'systemctl restart rmemfs-server' "$work/said" || complain "the remedy is missing: $(cat "$work/said")"
 }
@@ -323,7 +332,7 @@ script_removals() {
 	script rmemfs-server prerm remove && called '^deb-systemd-invoke stop rmemfs-server.service' &&
 		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
-	script rmemfs-server postrm remove && script rmemfs postrm remove || return
+	script rmemfs-server postrm remove && metrics_follow 'deb-systemd-invoke' && script rmemfs postrm remove || return
 	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/etc/rmemfs/exports.d/a.conf" ] ||
 		complain "a removal takes keys or exports" || return
 	script rmemfs-server postrm purge || return
@@ -385,14 +394,16 @@ rpm_scripts() {
 	script rmemfs-server %POSTIN 1 || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
-	! called 'start|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
+	! called ' start|enable |restart rmemfs-server' ||
+		complain "the installation starts or enables: $(cat "$work/calls")" || return
+	metrics_follow systemctl || return
 	script rmemfs %POSTIN 2 && called '^systemctl try-restart rmemfs-metrics.service' ||
 		complain "an upgrade leaves the old rmemfs-metrics: $(cat "$work/calls")" || return
 	script rmemfs-server %POSTIN 2 && called '^systemctl try-restart rmemfs-server.service' ||
 		complain "an upgrade leaves the old server: $(cat "$work/calls")" || return
 	spoken='8 6'
 	script rmemfs-server %POSTIN 2 || return
-	! called 'try-restart' || complain "a mount of wire version 6 loses its server" || return
+	! called 'try-restart .*-server' || complain "a mount of wire version 6 loses its server" || return
 	for name in rmemfs rmemfs-server; do
 		script "$name" %PREUN 1 && script "$name" %POSTUN 1 || return
 		! called 'stop|disable' || complain "an upgrade ends what runs: $(cat "$work/calls")" || return
@@ -402,7 +413,7 @@ rpm_scripts() {
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
 	mkdir -p "$system"/etc/rmemfs/keys "$system/dev/shm/rmemfs"
 	touch "$system/etc/rmemfs/keys/web.key" "$system/dev/shm/rmemfs/region"
-	script rmemfs-server %POSTUN 0 || return
+	script rmemfs-server %POSTUN 0 && metrics_follow systemctl || return
 	grep -q "rm -r .*/dev/shm/rmemfs" "$work/said" || complain "the removal is silent: $(cat "$work/said")" || return
 	script rmemfs %POSTUN 0 || return
 	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/dev/shm/rmemfs/region" ] ||
