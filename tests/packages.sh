@@ -233,7 +233,7 @@ versions() {
 script() {
 	local name=$1 script=$2 place places=''
 	shift 2
-	for place in /run/systemd/system /run/rmemfs-mounts /etc /dev/shm /var/lib; do
+	for place in /run/systemd/system /run/rmemfs-mounts /etc /dev/shm /var/lib /proc/self; do
 		places+="s#(^|[ \"])$place#\1$work/system$place#g;"
 	done
 	mkdir -p "$work/system/run/systemd/system"
@@ -242,7 +242,7 @@ script() {
 	else
 		cat "$work/control.$name/$script"
 	fi | sed -E "$places" >"$work/script"
-	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run/(systemd|rmemfs-mounts))' ||
+	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|proc/self|run/(systemd|rmemfs-mounts))' ||
 		complain "$name: $script would change this machine" || return
 	: >"$work/calls"
 	PATH=$work/stand-ins:$PATH calls=$work/calls fails=${fails:-none} spoken=${spoken:-8} sh "$work/script" "$@" >"$work/said" 2>&1 ||
@@ -258,7 +258,7 @@ stand_ins() {
 		printf '%s\n' '#!/bin/bash' 'call="${0##*/} $*"' 'echo "$call" >>"$calls"' \
 			'[[ $call != $fails ]] || exit' \
 			'case $call in' \
-			'"rmemfsctl status --json") printf "\"wire_version\": %s,\n" $spoken ;;' \
+			'"rmemfsctl status --json") printf "\"wire_version\": %s,\n" $spoken; echo "\"client\": \"web:/mnt (pid 1)\"," ;;' \
 			'"rmemfs-server --version") echo "rmemfs-server 0.2.0 (wire protocol 8)" ;;' \
 			'esac' >"$work/stand-ins/$command"
 		chmod 755 "$work/stand-ins/$command"
@@ -274,6 +274,20 @@ metrics_follow() {
 	[ "$(grep -E 'daemon-reload|metrics' "$work/calls" | tail -n 2 | sed 's/.*daemon-reload/reload/')" = \
 		$'reload\n'"$1 try-restart rmemfs-metrics.service" ] ||
 		complain "rmemfs-metrics keeps the user from before: $(cat "$work/calls")"
+}
+
+# mount_here: a mount by hand, and a filesystem of another kind.
+mount_here() {
+	mkdir -p "$work/system/proc/self"
+	cat >"$work/system/proc/self/mountinfo" <<-'END'
+		22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
+		23 22 0:50 / /mnt/a\040b rw,nosuid shared:2 master:1 - fuse.rmemfs host:/data rw,user_id=0
+	END
+}
+
+# named TEXT: the removal has said so.
+named() {
+	grep -qxF -e "$1" "$work/said" || complain "not named: $1: $(cat "$work/said")"
 }
 
 # Nothing is started; a server runs again after an upgrade, if its mounts can go on.
@@ -329,8 +343,10 @@ script_removals() {
 	stand_ins
 	mkdir -p "$system"/etc/rmemfs/{keys,mounts,exports.d} "$system"/{dev/shm,var/lib}/rmemfs
 	touch "$system"/etc/rmemfs/keys/web.key "$system/etc/rmemfs/exports.d/a.conf" "$system/dev/shm/rmemfs/region"
-	script rmemfs-server prerm remove && called '^deb-systemd-invoke stop rmemfs-server.service' &&
-		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
+	mount_here
+	script rmemfs-server prerm remove && named 'web:/mnt (pid 1)' &&
+		called '^deb-systemd-invoke stop rmemfs-server.service' &&
+		script rmemfs prerm remove && named '/mnt/a\040b' && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
 	script rmemfs-server postrm remove && metrics_follow 'deb-systemd-invoke' && script rmemfs postrm remove || return
 	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/etc/rmemfs/exports.d/a.conf" ] ||
@@ -408,8 +424,10 @@ rpm_scripts() {
 		script "$name" %PREUN 1 && script "$name" %POSTUN 1 || return
 		! called 'stop|disable' || complain "an upgrade ends what runs: $(cat "$work/calls")" || return
 	done
-	script rmemfs-server %PREUN 0 && called '^systemctl .*disable --now rmemfs-server.service' &&
-		script rmemfs %PREUN 0 && called '^systemctl stop rmemfs@\*.service' ||
+	mount_here
+	script rmemfs-server %PREUN 0 && named 'web:/mnt (pid 1)' &&
+		called '^systemctl .*disable --now rmemfs-server.service' &&
+		script rmemfs %PREUN 0 && named '/mnt/a\040b' && called '^systemctl stop rmemfs@\*.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
 	mkdir -p "$system"/etc/rmemfs/keys "$system/dev/shm/rmemfs"
 	touch "$system/etc/rmemfs/keys/web.key" "$system/dev/shm/rmemfs/region"
