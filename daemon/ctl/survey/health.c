@@ -104,6 +104,10 @@ static void judge_server(
 	int err = ctl_fetch_status(
 		where, wish->key_file, SERVER_MS, &text, &round_trip_ns, why, sizeof(why));
 
+	if (err && !wish->where && is_forbidden(wish, err)) {
+		health_findings_hidden(f, why);
+		return;
+	}
 	if (err) {
 		health_findings_unanswered(f, where, is_forbidden(wish, err), why);
 		return;

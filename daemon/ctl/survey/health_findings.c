@@ -77,6 +77,15 @@ void health_findings_unanswered(
 	tell_unanswered(f, where, forbidden, why);
 }
 
+void health_findings_hidden(struct health_findings *f, const char *why)
+{
+	report_begin(&f->report, "server");
+	report_found(&f->report, f->nmounts ? VERDICT_NOTE : VERDICT_UNKNOWN,
+		"this machine's server was not looked at");
+	report_cause(&f->report, "%s", why);
+	report_remedy(&f->report, "run this as root or as the server's user");
+}
+
 static void tell_stranger(struct health_findings *f, const char *where)
 {
 	char name[REPORT_TEXT_BYTES];
