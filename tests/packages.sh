@@ -276,6 +276,12 @@ metrics_follow() {
 		complain "rmemfs-metrics keeps the user from before: $(cat "$work/calls")"
 }
 
+# begins WORD...: the installation says where to begin, with these words.
+begins() {
+	grep -q 'man rmemfs-guide' "$work/said" && grep -q -e "$*" "$work/said" ||
+		complain "it does not say where to begin: $(cat "$work/said")"
+}
+
 # mount_here: a mount by hand, and a filesystem of another kind.
 mount_here() {
 	mkdir -p "$work/system/proc/self"
@@ -295,10 +301,10 @@ script_installs() {
 	local fails spoken
 	stand_ins
 	fails='deb-systemd-helper --quiet was-enabled *'
-	script rmemfs postinst configure || return
+	script rmemfs postinst configure && begins rmemfsctl doctor || return
 	called '^systemd-sysusers rmemfs-mounts.conf' && called '^systemd-tmpfiles --create rmemfs-mounts.conf' ||
 		complain "the installation of rmemfs lacks: $(cat "$work/calls")" || return
-	script rmemfs-server postinst configure || return
+	script rmemfs-server postinst configure && begins --check-config || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl .*daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
 	! called 'invoke (re)?start|enable |restart rmemfs-server' ||
@@ -333,6 +339,7 @@ script_upgrades() {
 		! called . || complain "$name: an upgrade goes on with: $(cat "$work/calls")" || return
 	done
 	script rmemfs postinst configure 0.0.9-1 || return
+	! begins . >/dev/null || complain "an upgrade says where to begin" || return
 	[ "$(grep invoke "$work/calls")" = "deb-systemd-invoke try-restart rmemfs-metrics.service" ] ||
 		complain "rmemfs: an upgrade calls: $(cat "$work/calls")"
 }
@@ -404,16 +411,16 @@ rpm_metadata() {
 rpm_scripts() {
 	local name spoken=8 fails=none system=$work/system
 	stand_ins
-	script rmemfs %POSTIN 1 || return
+	script rmemfs %POSTIN 1 && begins rmemfsctl doctor || return
 	called '^systemd-sysusers rmemfs-mounts.conf' && called '^systemd-tmpfiles --create rmemfs-mounts.conf' ||
 		complain "the installation of rmemfs lacks: $(cat "$work/calls")" || return
-	script rmemfs-server %POSTIN 1 || return
+	script rmemfs-server %POSTIN 1 && begins --check-config || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
 	! called ' start|enable |restart rmemfs-server' ||
 		complain "the installation starts or enables: $(cat "$work/calls")" || return
 	metrics_follow systemctl || return
-	script rmemfs %POSTIN 2 && called '^systemctl try-restart rmemfs-metrics.service' ||
+	script rmemfs %POSTIN 2 && ! begins . >/dev/null && called '^systemctl try-restart rmemfs-metrics.service' ||
 		complain "an upgrade leaves the old rmemfs-metrics: $(cat "$work/calls")" || return
 	script rmemfs-server %POSTIN 2 && called '^systemctl try-restart rmemfs-server.service' ||
 		complain "an upgrade leaves the old server: $(cat "$work/calls")" || return
