@@ -47,6 +47,8 @@ function(part file out)
 endfunction()
 part(restart_server.sh RESTART_SERVER)
 part(name_files.sh NAME_FILES)
+part(name_mounts.sh NAME_MOUNTS)
+part(begin.sh BEGIN)
 
 # package_script KIND NAME SCRIPT OUT: the script, with the parts that it has in common with others; empty: the
 # package has no such script.

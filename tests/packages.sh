@@ -233,7 +233,7 @@ versions() {
 script() {
 	local name=$1 script=$2 place places=''
 	shift 2
-	for place in /run/systemd/system /run/rmemfs-mounts /etc /dev/shm /var/lib; do
+	for place in /run/systemd/system /run/rmemfs-mounts /etc /dev/shm /var/lib /proc/self; do
 		places+="s#(^|[ \"])$place#\1$work/system$place#g;"
 	done
 	mkdir -p "$work/system/run/systemd/system"
@@ -242,7 +242,7 @@ script() {
 	else
 		cat "$work/control.$name/$script"
 	fi | sed -E "$places" >"$work/script"
-	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|run/(systemd|rmemfs-mounts))' ||
+	! sed "s#$work/system/##g" "$work/script" | grep -E '/(etc|dev/shm|var/lib|proc/self|run/(systemd|rmemfs-mounts))' ||
 		complain "$name: $script would change this machine" || return
 	: >"$work/calls"
 	PATH=$work/stand-ins:$PATH calls=$work/calls fails=${fails:-none} spoken=${spoken:-8} sh "$work/script" "$@" >"$work/said" 2>&1 ||
@@ -258,7 +258,7 @@ stand_ins() {
 		printf '%s\n' '#!/bin/bash' 'call="${0##*/} $*"' 'echo "$call" >>"$calls"' \
 			'[[ $call != $fails ]] || exit' \
 			'case $call in' \
-			'"rmemfsctl status --json") printf "\"wire_version\": %s,\n" $spoken ;;' \
+			'"rmemfsctl status --json") printf "\"wire_version\": %s,\n" $spoken; echo "\"client\": \"web:/mnt (pid 1)\"," ;;' \
 			'"rmemfs-server --version") echo "rmemfs-server 0.2.0 (wire protocol 8)" ;;' \
 			'esac' >"$work/stand-ins/$command"
 		chmod 755 "$work/stand-ins/$command"
@@ -269,18 +269,47 @@ called() {
 	grep -qE -e "$1" "$work/calls"
 }
 
+# metrics_follow COMMAND: after the manager knows the units, rmemfs-metrics gets the user of its new drop-in, if it runs.
+metrics_follow() {
+	[ "$(grep -E 'daemon-reload|metrics' "$work/calls" | tail -n 2 | sed 's/.*daemon-reload/reload/')" = \
+		$'reload\n'"$1 try-restart rmemfs-metrics.service" ] ||
+		complain "rmemfs-metrics keeps the user from before: $(cat "$work/calls")"
+}
+
+# begins WORD...: the installation says where to begin, with these words.
+begins() {
+	grep -q 'man rmemfs-guide' "$work/said" && grep -q -e "$*" "$work/said" ||
+		complain "it does not say where to begin: $(cat "$work/said")"
+}
+
+# mount_here: a mount by hand, and a filesystem of another kind.
+mount_here() {
+	mkdir -p "$work/system/proc/self"
+	cat >"$work/system/proc/self/mountinfo" <<-'END'
+		22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
+		23 22 0:50 / /mnt/a\040b rw,nosuid shared:2 master:1 - fuse.rmemfs host:/data rw,user_id=0
+	END
+}
+
+# named TEXT: the removal has said so.
+named() {
+	grep -qxF -e "$1" "$work/said" || complain "not named: $1: $(cat "$work/said")"
+}
+
 # Nothing is started; a server runs again after an upgrade, if its mounts can go on.
 script_installs() {
 	local fails spoken
 	stand_ins
 	fails='deb-systemd-helper --quiet was-enabled *'
-	script rmemfs postinst configure || return
+	script rmemfs postinst configure && begins rmemfsctl doctor || return
 	called '^systemd-sysusers rmemfs-mounts.conf' && called '^systemd-tmpfiles --create rmemfs-mounts.conf' ||
 		complain "the installation of rmemfs lacks: $(cat "$work/calls")" || return
-	script rmemfs-server postinst configure || return
+	script rmemfs-server postinst configure && begins --check-config || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl .*daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
-	! called 'invoke|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
+	! called 'invoke (re)?start|enable |restart rmemfs-server' ||
+		complain "the installation starts or enables: $(cat "$work/calls")" || return
+	metrics_follow 'deb-systemd-invoke' || return
 	fails=none
 	for spoken in '8' '8 8 7' '7'; do
 		script rmemfs-server postinst configure 0.0.9-1 || return
@@ -289,12 +318,12 @@ script_installs() {
 	done
 	spoken='8 6 8'
 	script rmemfs-server postinst configure 0.0.9-1 || return
-	! called invoke || complain "a mount of wire version 6 loses its server" || return
+	! called 'invoke.*-server' || complain "a mount of wire version 6 loses its server" || return
 	grep -q 'rmemfsctl status shows them' "$work/said" || complain "not told: $(cat "$work/said")" || return
 	spoken=8
 	for fails in 'systemctl --quiet is-active *' 'rmemfsctl status *' 'rmemfs-server --check-config'; do
 		script rmemfs-server postinst configure 0.0.9-1 || return
-		! called invoke || complain "the server is started again though this failed: $fails" || return
+		! called 'invoke.*-server' || complain "the server is started again though this failed: $fails" || return
 	done
 	grep -q 'systemctl restart rmemfs-server' "$work/said" || complain "the remedy is missing: $(cat "$work/said")"
 }
@@ -310,6 +339,7 @@ script_upgrades() {
 		! called . || complain "$name: an upgrade goes on with: $(cat "$work/calls")" || return
 	done
 	script rmemfs postinst configure 0.0.9-1 || return
+	! begins . >/dev/null || complain "an upgrade says where to begin" || return
 	[ "$(grep invoke "$work/calls")" = "deb-systemd-invoke try-restart rmemfs-metrics.service" ] ||
 		complain "rmemfs: an upgrade calls: $(cat "$work/calls")"
 }
@@ -320,10 +350,12 @@ script_removals() {
 	stand_ins
 	mkdir -p "$system"/etc/rmemfs/{keys,mounts,exports.d} "$system"/{dev/shm,var/lib}/rmemfs
 	touch "$system"/etc/rmemfs/keys/web.key "$system/etc/rmemfs/exports.d/a.conf" "$system/dev/shm/rmemfs/region"
-	script rmemfs-server prerm remove && called '^deb-systemd-invoke stop rmemfs-server.service' &&
-		script rmemfs prerm remove && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
+	mount_here
+	script rmemfs-server prerm remove && named 'web:/mnt (pid 1)' &&
+		called '^deb-systemd-invoke stop rmemfs-server.service' &&
+		script rmemfs prerm remove && named '/mnt/a\040b' && called '^deb-systemd-invoke stop rmemfs@\*.service rmemfs-metrics.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
-	script rmemfs-server postrm remove && script rmemfs postrm remove || return
+	script rmemfs-server postrm remove && metrics_follow 'deb-systemd-invoke' && script rmemfs postrm remove || return
 	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/etc/rmemfs/exports.d/a.conf" ] ||
 		complain "a removal takes keys or exports" || return
 	script rmemfs-server postrm purge || return
@@ -379,30 +411,34 @@ rpm_metadata() {
 rpm_scripts() {
 	local name spoken=8 fails=none system=$work/system
 	stand_ins
-	script rmemfs %POSTIN 1 || return
+	script rmemfs %POSTIN 1 && begins rmemfsctl doctor || return
 	called '^systemd-sysusers rmemfs-mounts.conf' && called '^systemd-tmpfiles --create rmemfs-mounts.conf' ||
 		complain "the installation of rmemfs lacks: $(cat "$work/calls")" || return
-	script rmemfs-server %POSTIN 1 || return
+	script rmemfs-server %POSTIN 1 && begins --check-config || return
 	called '^systemd-sysusers rmemfs.conf' && called '^systemd-tmpfiles --create rmemfs.conf' &&
 		called '^systemctl daemon-reload' || complain "the installation lacks: $(cat "$work/calls")" || return
-	! called 'start|enable ' || complain "the installation starts or enables: $(cat "$work/calls")" || return
-	script rmemfs %POSTIN 2 && called '^systemctl try-restart rmemfs-metrics.service' ||
+	! called ' start|enable |restart rmemfs-server' ||
+		complain "the installation starts or enables: $(cat "$work/calls")" || return
+	metrics_follow systemctl || return
+	script rmemfs %POSTIN 2 && ! begins . >/dev/null && called '^systemctl try-restart rmemfs-metrics.service' ||
 		complain "an upgrade leaves the old rmemfs-metrics: $(cat "$work/calls")" || return
 	script rmemfs-server %POSTIN 2 && called '^systemctl try-restart rmemfs-server.service' ||
 		complain "an upgrade leaves the old server: $(cat "$work/calls")" || return
 	spoken='8 6'
 	script rmemfs-server %POSTIN 2 || return
-	! called 'try-restart' || complain "a mount of wire version 6 loses its server" || return
+	! called 'try-restart .*-server' || complain "a mount of wire version 6 loses its server" || return
 	for name in rmemfs rmemfs-server; do
 		script "$name" %PREUN 1 && script "$name" %POSTUN 1 || return
 		! called 'stop|disable' || complain "an upgrade ends what runs: $(cat "$work/calls")" || return
 	done
-	script rmemfs-server %PREUN 0 && called '^systemctl .*disable --now rmemfs-server.service' &&
-		script rmemfs %PREUN 0 && called '^systemctl stop rmemfs@\*.service' ||
+	mount_here
+	script rmemfs-server %PREUN 0 && named 'web:/mnt (pid 1)' &&
+		called '^systemctl .*disable --now rmemfs-server.service' &&
+		script rmemfs %PREUN 0 && named '/mnt/a\040b' && called '^systemctl stop rmemfs@\*.service' ||
 		complain "not stopped by a removal: $(cat "$work/calls")" || return
 	mkdir -p "$system"/etc/rmemfs/keys "$system/dev/shm/rmemfs"
 	touch "$system/etc/rmemfs/keys/web.key" "$system/dev/shm/rmemfs/region"
-	script rmemfs-server %POSTUN 0 || return
+	script rmemfs-server %POSTUN 0 && metrics_follow systemctl || return
 	grep -q "rm -r .*/dev/shm/rmemfs" "$work/said" || complain "the removal is silent: $(cat "$work/said")" || return
 	script rmemfs %POSTUN 0 || return
 	[ -e "$system/etc/rmemfs/keys/web.key" ] && [ -e "$system/dev/shm/rmemfs/region" ] ||

@@ -17,7 +17,9 @@
 #include "daemon/ctl/args.h"
 #include "daemon/ctl/check.h"
 #include "daemon/ctl/client.h"
+#include "daemon/ctl/configured.h"
 #include "daemon/ctl/doctor/doctor.h"
+#include "daemon/ctl/doctor/services.h"
 #include "daemon/ctl/exports.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/keys.h"
@@ -262,6 +264,26 @@ static bool all_are_connected(const json_t *list)
 	return true;
 }
 
+/* True: none of the mounts that are configured is missing; else standard error has them. */
+static bool none_is_missing(void)
+{
+	struct report *r = calloc(1, sizeof(*r));
+	bool none;
+	json_t *list;
+
+	(void)configured_list(TIMEOUT_MS, &list);
+	ctl_json_clean(list);
+	if (r)
+		services_judge(list, 0, r);
+	for (unsigned i = 0; r && i < r->n; i++)
+		log_error("%s: %s: %s", r->findings[i].found, r->findings[i].cause,
+			r->findings[i].remedy);
+	free(r);
+	none = configured_count(list, "mount") == 0;
+	json_decref(list);
+	return none;
+}
+
 static int show_mounts(const struct ctl_args *args)
 {
 	bool printed = true, connected;
@@ -280,7 +302,7 @@ static int show_mounts(const struct ctl_args *args)
 		ctl_print_mounts(list);
 	}
 	json_decref(list);
-	return out(printed && connected);
+	return out(printed && none_is_missing() && connected);
 }
 
 static int set_server_level(const char *target, int level)

@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-/* Of ctl_list_mounts()' list, or of a server's status. The caller drops the reference; NULL: no
- * memory, or there is no answer. */
+/* Of ctl_list_mounts()' or configured_list()'s list, or of a server's status. The caller drops the
+ * reference; NULL: no memory, or there is no answer. */
 json_t *nameless_copy(const json_t *answer);
 
 #endif

@@ -9,10 +9,11 @@
 #include "common/base/util.h"
 #include "common/transport/address.h"
 #include "daemon/ctl/client.h"
+#include "daemon/ctl/configured.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/mount_ask.h"
 
-enum { MOUNT_MS = 1000, SERVER_MS = 2000, SAME_WARNING_MS = 60000 };
+enum { MOUNT_MS = 1000, SERVER_MS = 2000, SERVICES_MS = 1000, SAME_WARNING_MS = 60000 };
 
 static void ask_server(struct observation *seen, const char *socket)
 {
@@ -32,6 +33,7 @@ static void forget(struct observation *seen)
 {
 	json_decref(seen->mounts);
 	json_decref(seen->server);
+	json_decref(seen->missing);
 	*seen = (struct observation){0};
 }
 
@@ -48,6 +50,7 @@ static void ask(struct observer *o)
 	seen->server_there = o->socket || stat(socket, &st) == 0;
 	if (seen->server_there)
 		ask_server(seen, socket);
+	seen->missing_err = configured_list(SERVICES_MS, &seen->missing);
 	seen->at_ms = now_ms();
 }
 

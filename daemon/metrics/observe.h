@@ -3,8 +3,8 @@
  * An observation is used for as long as the caller says, so that any number of peers costs the
  * daemons one question in that time.
  *
- * THREADS    Any. One asks at a time, and others wait for what it learns: a second for each mount
- *            and two for the server at most.
+ * THREADS    Any. One asks at a time, and others wait for what it learns: a second for each mount,
+ *            two for the server and one for systemd at most.
  */
 #ifndef RMEMFS_DAEMON_METRICS_OBSERVE_H
 #define RMEMFS_DAEMON_METRICS_OBSERVE_H
@@ -22,6 +22,8 @@ struct observation {
 	json_t *server;    /* its status; NULL: there is none, or it has not answered */
 	int server_err;    /* 0 without a status: the answer was malformed */
 	char server_why[256];
+	json_t *missing; /* configured_list()'s list; NULL: no memory */
+	int missing_err;
 };
 
 struct observer {

@@ -135,6 +135,9 @@ static void put_up(FILE *out, const struct observed *seen)
 	put_family(out, "rmemfs_mounts_hidden", "gauge",
 		"Mounts of root that this program may not ask.");
 	fprintf(out, "rmemfs_mounts_hidden %u\n", seen->hidden);
+	put_family(out, "rmemfs_mounts_missing", "gauge",
+		"Mounts that are configured, as services or in fstab, and not there.");
+	fprintf(out, "rmemfs_mounts_missing %u\n", seen->missing);
 }
 
 /* Calls put() for each mount that has answered, with its labels, to which put() may add. */

@@ -13,11 +13,12 @@
 #define OPENMETRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 /* mounts: ctl_list_mounts()' list. hidden: how many more mounts there are that this user may not
- * ask. server: the whole status of a server, or NULL: there is none. server_wanted: there should be
- * one. details: with places and sources of mounts. */
+ * ask. missing: how many are configured, and not there. server: the whole status of a server, or
+ * NULL: there is none. server_wanted: there should be one. details: with places and sources of
+ * mounts. */
 struct observed {
 	const json_t *mounts, *server;
-	unsigned hidden;
+	unsigned hidden, missing;
 	bool server_wanted, details;
 };
 

@@ -14,6 +14,7 @@
 #include "common/base/service.h"
 #include "common/conf/args.h"
 #include "common/transport/address.h"
+#include "daemon/ctl/configured.h"
 #include "daemon/metrics/observe.h"
 #include "daemon/metrics/openmetrics.h"
 #include "daemon/metrics/page.h"
@@ -75,7 +76,8 @@ static void write_metrics(const struct observation *seen, void *arg)
 	const struct observed observed = {.mounts = mounts,
 		.server = seen->server,
 		.hidden = hidden,
-		.server_wanted = seen->server_there,
+		.missing = configured_count(seen->missing, "mount"),
+		.server_wanted = seen->server_there || configured_count(seen->missing, "server"),
 		.details = text->details};
 
 	openmetrics_write(text->out, &observed);

@@ -36,9 +36,9 @@ struct sampler {
 /* A copy of an observation, as it may be shown. */
 struct shown {
 	bool details;
-	json_t *mounts, *server;
+	json_t *mounts, *server, *missing;
 	bool server_there;
-	int mounts_err, server_err;
+	int mounts_err, server_err, missing_err;
 	char server_why[256];
 };
 
@@ -56,6 +56,8 @@ static void show(const struct observation *seen, void *arg)
 
 	shown->mounts = copy(seen->mounts, shown->details);
 	shown->server = copy(seen->server, shown->details);
+	shown->missing = copy(seen->missing, shown->details);
+	shown->missing_err = seen->missing_err;
 	shown->server_there = seen->server_there;
 	shown->mounts_err = seen->mounts_err;
 	shown->server_err = seen->server_err;
@@ -80,6 +82,7 @@ static void judge(struct health_findings *f, const struct shown *shown, int64_t 
 			shown->server_why);
 	else if (shown->server_there)
 		health_findings_server(f, NULL, shown->server, &terms);
+	health_findings_configured(f, shown->missing, shown->missing_err);
 	health_findings_complete(f);
 	health_findings_sort(f);
 }
@@ -191,6 +194,7 @@ static void keep(struct sample *last, const struct shown *shown)
 	replace(&last->server, shown->server);
 	last->server_there = shown->server_there;
 	judge(last->findings, shown, last->at_s);
+	json_decref(shown->missing);
 }
 
 static void look(struct sampler *s)

@@ -273,6 +273,8 @@ int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags);
 /* From now on the session speaks another version of the protocol: its stored replies are coded
  * anew. Within a batch. */
 int meta_session_set_version(struct meta *m, uint64_t session, uint16_t version);
+/* Another process has the session: what people read of its client. Within a batch. */
+int meta_session_set_client(struct meta *m, uint64_t session, const char *client);
 /* Calls fn for every stored session (configured exports only). Outside batches, at start. */
 int meta_session_each(
 	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg);

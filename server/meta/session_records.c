@@ -2,6 +2,7 @@
 #include "server/meta/meta_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
@@ -86,6 +87,17 @@ static int session_to_change(struct meta *m, uint64_t session, struct session_re
 	if (!err)
 		charge_export(m, rec->export_id);
 	return err;
+}
+
+int meta_session_set_client(struct meta *m, uint64_t session, const char *client)
+{
+	struct session_record rec;
+	int err = session_to_change(m, session, &rec);
+
+	if (err)
+		return err;
+	snprintf(rec.session.client, sizeof(rec.session.client), "%s", client);
+	return session_codec_put(m, &rec);
 }
 
 int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)

@@ -436,11 +436,13 @@ static void change_and_join(struct client_request *req, struct client_session *s
 	int err = attach_change_session(session, kept | (req->rpc.attach.flags & ATTACH_READ_ONLY),
 		(uint16_t)channel_version(req->conn->channel));
 
-	if (err)
+	if (err) {
 		client_request_refuse(req, err, "can't change session %" PRIu64 ": %s",
 			session->stored.id, errno_text(err));
-	else
-		join(req, session);
+		return;
+	}
+	attach_change_client(session, &req->rpc.attach.client);
+	join(req, session);
 }
 
 static bool is_another(const struct client_session *other, const struct client_session *session)

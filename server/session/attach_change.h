@@ -1,5 +1,5 @@
-/* attach_change.h - what an ATTACH can change of its session: whether it only reads, and the version
- * of the protocol that it speaks. attach.h says when.
+/* attach_change.h - what an ATTACH can change of its session: whether it only reads, the version of
+ * the protocol that it speaks, and its process. attach.h says when.
  *
  * THREADS    The metadata thread.
  */
@@ -13,5 +13,9 @@
  * has the change first; then all channels of the session are fenced. Without a difference nothing
  * happens. 0 or -errno: nothing has changed. */
 int attach_change_session(struct client_session *session, uint32_t flags, uint16_t version);
+
+/* Another process may have the mount now, by an upgrade or after the daemon was killed: people read
+ * its number. `said` is ATTACH's. Nothing depends on it, so a store that fails is only logged. */
+void attach_change_client(struct client_session *session, const struct rpc_str *said);
 
 #endif

@@ -61,6 +61,7 @@ strike() {
 	n=$(grep -c '^told READY=1$' "$dir/steward")
 	kill -KILL "$(pid_of_daemon)"
 	until_true 30 is_ready $((n + 1)) || die "no successor"
+	[[ $(status_of '.sessions[].client') == *"(pid $(pid_of_daemon))"* ]] || die "the server has the former process"
 }
 
 # is_path FD: it is opened with O_PATH, which needs no OPEN.

@@ -44,6 +44,12 @@ move() {
 	moved_pid=$(pid_of_mount)
 	echo "$moved_pid" >"$dir/moved.pid"
 	[ "$moved_pid" != "$old" ]
+	server_knows "$moved_pid"
+}
+
+# server_knows PID: people read on the server which process has the mount.
+server_knows() {
+	[[ $(status_of '.sessions[].client') == *"(pid $1)"* ]]
 }
 
 # stays COMMAND...: the upgrade fails, and the daemon that has the mount goes on with it.

@@ -18,6 +18,7 @@
 #include "daemon/ctl/doctor/network.h"
 #include "daemon/ctl/doctor/rdma.h"
 #include "daemon/ctl/doctor/server.h"
+#include "daemon/ctl/doctor/services.h"
 #include "daemon/ctl/json.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -40,6 +41,7 @@ static const struct check {
 	{"features", features_check, 5000, false, "the kernel's FUSE"},
 	{"mounts", mounts_check_here, 5000, false, "/proc"},
 	{"namespaces", mounts_check_elsewhere, 5000, false, "/proc"},
+	{"services", services_check, 5000, false, "systemd"},
 	{"host", network_check_host, 8000, true, "the resolver: see /etc/resolv.conf"},
 	{"route", network_check_route, 5000, true, "the kernel"},
 	{"mtu", network_check_packets, 5000, true, "the network"},

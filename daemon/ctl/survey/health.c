@@ -17,13 +17,14 @@
 #include "daemon/ctl/args.h"
 #include "daemon/ctl/bounded.h"
 #include "daemon/ctl/client.h"
+#include "daemon/ctl/configured.h"
 #include "daemon/ctl/doctor/quiet.h"
 #include "daemon/ctl/doctor/report.h"
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/mount_ask.h"
 #include "daemon/ctl/survey/health_findings.h"
 
-enum { MOUNT_MS = 1000, SERVER_MS = 3000, VERBS_MS = 1000 };
+enum { MOUNT_MS = 1000, SERVER_MS = 3000, VERBS_MS = 1000, SERVICES_MS = 2000 };
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
@@ -103,6 +104,10 @@ static void judge_server(
 	int err = ctl_fetch_status(
 		where, wish->key_file, SERVER_MS, &text, &round_trip_ns, why, sizeof(why));
 
+	if (err && !wish->where && is_forbidden(wish, err)) {
+		health_findings_hidden(f, why);
+		return;
+	}
 	if (err) {
 		health_findings_unanswered(f, where, is_forbidden(wish, err), why);
 		return;
@@ -115,6 +120,16 @@ static void judge_server(
 
 /* ---- this machine, or a part of it ----------------------------------------------------------- */
 
+static void judge_configured(struct health_findings *f)
+{
+	json_t *list;
+	int err = configured_list(SERVICES_MS, &list);
+
+	ctl_json_clean(list);
+	health_findings_configured(f, list, err);
+	json_decref(list);
+}
+
 static void judge_all(struct health_findings *f, const struct health_wish *wish)
 {
 	struct stat st;
@@ -122,6 +137,7 @@ static void judge_all(struct health_findings *f, const struct health_wish *wish)
 	judge_mounts(f);
 	if (stat(RMEMFS_DEFAULT_SOCKET, &st) == 0)
 		judge_server(f, RMEMFS_DEFAULT_SOCKET, wish);
+	judge_configured(f);
 	health_findings_complete(f);
 }
 

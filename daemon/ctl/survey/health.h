@@ -2,7 +2,7 @@
  * server are well.
  *
  * Nothing touches a mount, and nothing waits for long: a second for each mount, 3 s for the server,
- * the resolver's time aside, and 3 s for the way of a mount's verbs.
+ * the resolver's time aside, 3 s for the way of a mount's verbs, and 2 s for systemd.
  */
 #ifndef RMEMFS_DAEMON_CTL_SURVEY_HEALTH_H
 #define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_H

@@ -8,6 +8,7 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "common/transport/address.h"
+#include "daemon/ctl/doctor/services.h"
 #include "daemon/ctl/print.h"
 #include "daemon/ctl/survey/health_mount.h"
 
@@ -76,6 +77,15 @@ void health_findings_unanswered(
 	tell_unanswered(f, where, forbidden, why);
 }
 
+void health_findings_hidden(struct health_findings *f, const char *why)
+{
+	report_begin(&f->report, "server");
+	report_found(&f->report, f->nmounts ? VERDICT_NOTE : VERDICT_UNKNOWN,
+		"this machine's server was not looked at");
+	report_cause(&f->report, "%s", why);
+	report_remedy(&f->report, "run this as root or as the server's user");
+}
+
 static void tell_stranger(struct health_findings *f, const char *where)
 {
 	char name[REPORT_TEXT_BYTES];
@@ -105,16 +115,25 @@ void health_findings_server(struct health_findings *f, const char *where, const 
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+void health_findings_configured(struct health_findings *f, const json_t *list, int err)
+{
+	report_begin(&f->report, "services");
+	services_judge(list, err, &f->report);
+}
+
+/* A note does not make a machine well. */
 void health_findings_complete(struct health_findings *f)
 {
-	if (f->nmounts || f->nservers || f->report.n)
+	if (f->nmounts || f->nservers || f->report.worst > VERDICT_NOTE)
 		return;
 	report_begin(&f->report, "mount");
 	report_found(&f->report, VERDICT_UNKNOWN, "there is nothing to look at");
 	report_cause(&f->report,
-		"no rmemfs is mounted here by root or this user, and no server has the "
-		"socket " RMEMFS_DEFAULT_SOCKET);
-	report_remedy(&f->report, "name a mount or a server: rmemfsctl health MOUNTPOINT");
+		"no rmemfs is mounted here by root or this user, no server has the "
+		"socket " RMEMFS_DEFAULT_SOCKET ", and no service and no line of fstab is missing");
+	report_remedy(&f->report,
+		"name a mount or a server: rmemfsctl health MOUNTPOINT; systemctl status "
+		"rmemfs-server 'rmemfs@*'");
 }
 
 void health_findings_sort(struct health_findings *f)

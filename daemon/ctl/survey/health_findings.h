@@ -36,6 +36,13 @@ void health_findings_server(struct health_findings *f, const char *where, const 
 void health_findings_unanswered(
 	struct health_findings *f, const char *where, bool forbidden, const char *why);
 
+/* As services_judge(): what is configured to run here, and does not. */
+void health_findings_configured(struct health_findings *f, const json_t *list, int err);
+
+/* This machine's server, which nobody has named, may not be asked: a note beside mounts that were
+ * looked at, so that these have an answer. Call it after the mounts. */
+void health_findings_hidden(struct health_findings *f, const char *why);
+
 /* After all others, when this whole machine was looked at: says if there is nothing to look at. */
 void health_findings_complete(struct health_findings *f);
 /* The worst first, and else in the order in which they were found. */

@@ -34,6 +34,19 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static void configured__without_names(void **state)
+{
+	json_t *list = json_pack("[{s:s, s:s, s:b, s:s, s:s, s:s}]", "kind", "mount", "name",
+		"rmemfs@web.service", "unit", 1, "state", "failed", "result", "exit-code", "status",
+		"no server at 10.0.0.1");
+
+	nameless = nameless_copy(list);
+	json_decref(list);
+	assert_string_equal(text_of(nameless),
+		"[{\"kind\": \"mount\", \"name\": null, \"unit\": true, \"state\": \"failed\", "
+		"\"result\": \"exit-code\", \"status\": null}]");
+}
+
 static void mounts__without_places(void **state)
 {
 	static const char *const names[] = {"/mnt", "10.0.0.1", ":/data"};
@@ -135,6 +148,7 @@ static void findings__name_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(configured__without_names),
 		CASE(mounts__without_places),
 		CASE(server__without_clients_users_and_keys),
 		CASE(texts__that_are_not_known),

@@ -16,7 +16,7 @@ static char *text_with(json_t *mounts, const char *server, unsigned hidden)
 {
 	json_t *root = json_loads(server, 0, NULL);
 	const struct observed seen = {
-		.mounts = mounts, .server = root, .hidden = hidden, .server_wanted = true};
+		.mounts = mounts, .server = root, .hidden = hidden, .missing = 2, .server_wanted = true};
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
@@ -49,6 +49,7 @@ static void expect(const char *server, const char *sample)
 static void hidden__mounts_are_counted(void **state)
 {
 	expect("{}", "rmemfs_mounts_hidden 3");
+	expect("{}", "rmemfs_mounts_missing 2");
 }
 
 static void server_counter__has_its_suffix(void **state)

@@ -488,6 +488,21 @@ static void session__of_another_version_has_its_replies_in_it(void **state)
 	assert_int_equal(meta_commit(fx.m), 0);
 }
 
+static void session__of_another_process(void **state)
+{
+	struct meta_session s = {.nchannels = 1, .client = "host:/mnt (pid 1)"};
+	struct seen seen = {0};
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_session_set_client(fx.m, s.id, "host:/mnt (pid 222)"), 0);
+	assert_int_equal(meta_session_set_client(fx.m, s.id + 1, "another"), -ENOENT);
+	assert_int_equal(meta_commit(fx.m), 0);
+	assert_int_equal(meta_session_each(fx.m, see, &seen), 0);
+	assert_string_equal(seen.last.client, "host:/mnt (pid 222)");
+	assert_int_equal(seen.last.nchannels, 1);
+}
+
 /* A stored reply can't be read in the version before: the store is damaged there, and the session
  * stays as it is. */
 static void session__with_a_reply_that_is_none_keeps_its_version(void **state)
@@ -669,6 +684,7 @@ int main(void)
 		CASE(session__is_stored),
 		CASE(session__stored_without_a_version_is_of_the_first),
 		CASE(session__of_another_version_has_its_replies_in_it),
+		CASE(session__of_another_process),
 		CASE(session__with_a_reply_that_is_none_keeps_its_version),
 		CASE(kill__loses_nothing_acknowledged),
 		SMALL_CASE(full_store__still_deletes_and_commits),
