@@ -58,6 +58,20 @@ is_silent() {
 	[[ $output == *"option '--snapshot': must be a number of hours, 1 to 87600"* ]]
 }
 
+@test "a mount and a server whose programs were replaced since they began" {
+	mkdir "$dir/bin"
+	cp "$bin"/{rmemfs,rmemfs-server} "$dir/bin"
+	PATH=$dir/bin:$PATH start_server
+	PATH=$dir/bin:$PATH mount_rmem
+	answers 0 ok "$mnt"
+	[[ $output != *"from before an upgrade"* ]]
+	rm "$dir/bin"/*
+	run -0 rmemfsctl health "$mnt"
+	[[ $output == *"note: $mnt: its daemon runs the program from before an upgrade; cause: "*"remedy: rmemfsctl upgrade $mnt"* ]]
+	run -0 rmemfsctl health "$socket"
+	[[ $output == *"note: server: it runs the program from before an upgrade; cause: "* ]]
+}
+
 @test "an export that is filled over 90 % is a warning, over 95 % critical" {
 	start_server
 	mount_rmem

@@ -231,6 +231,21 @@ static void judge_transport(const struct subject *s, const char *verbs_device, s
 		s->source);
 }
 
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static void judge_program(const struct subject *s, struct report *r)
+{
+	if (!json_is_true(json_object_get(s->answer, "outdated")))
+		return;
+	report_begin(r, "program");
+	report_found(r, VERDICT_NOTE, "%s: its daemon runs the program from before an upgrade",
+		s->place);
+	report_cause(r, "the file of its program was replaced or removed since it was mounted");
+	report_remedy(r,
+		"rmemfsctl upgrade %s, or systemctl reload of its service rmemfs@: open files stay",
+		s->quoted);
+}
+
 void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r)
 {
 	struct subject s = {.answer = json_object_get(mount, "answer")};
@@ -245,4 +260,5 @@ void health_mount_judge(const json_t *mount, const char *verbs_device, struct re
 		judge_requests(&s, r);
 	judge_cpu(&s, r);
 	judge_transport(&s, verbs_device, r);
+	judge_program(&s, r);
 }

@@ -19,7 +19,8 @@ enum {
 	HEALTH_HUNG_MS = 60000,
 };
 
-/* mount: of ctl_describe_mount(), printable. verbs_device: an RDMA device that leads to the server
+/* mount: of ctl_describe_mount(), printable; "outdated" in its answer is true if the daemon runs a
+ * program that was replaced. verbs_device: an RDMA device that leads to the server
  * of a mount that may use verbs and does not; NULL: none, or it was not looked at. */
 void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r);
 
