@@ -79,6 +79,11 @@ is_silent() {
 	sync -f "$mnt"
 	answers 1 warning "$socket"
 	[[ $output == "warning: export default: 9"[01]" % of its 192MiB of memory are in use; cause: files have it"* ]]
+	answers 0 ok "$mnt"
+	run ! fallocate -l 1GiB "$mnt/more"
+	answers 1 warning "$mnt"
+	[[ $output == "warning: $mnt: a program was told ENOSPC "*" ago; cause: the export has no memory"* ]]
+	rm "$mnt/more"
 	fallocate -l 184MiB "$mnt/file"
 	sync -f "$mnt"
 	answers 2 critical "$socket"
