@@ -1,6 +1,7 @@
 #include "common/base/process_state.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,4 +31,15 @@ bool process_state_is_stopped(int pid)
 	char state = pid ? process_state(pid) : '\0';
 
 	return state == 'T' || state == 't';
+}
+
+bool process_state_is_outdated(int pid)
+{
+	static const char mark[] = " (deleted)";
+	char path[32], program[PATH_MAX];
+	ssize_t n, len = sizeof(mark) - 1;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, program, sizeof(program));
+	return n > len && memcmp(program + n - len, mark, (size_t)len) == 0;
 }

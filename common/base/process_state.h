@@ -1,4 +1,4 @@
-/* process_state.h - whether another process of this machine is stopped. */
+/* process_state.h - whether another process of this machine is stopped, or runs a former program. */
 #ifndef RMEMFS_COMMON_BASE_PROCESS_STATE_H
 #define RMEMFS_COMMON_BASE_PROCESS_STATE_H
 
@@ -8,5 +8,8 @@
 char process_state(int pid);
 /* By a signal or a debugger. pid 0 is not. */
 bool process_state_is_stopped(int pid);
+/* The file of its program was replaced or removed since it began, as by an upgrade of a package.
+ * False where this process may not look. */
+bool process_state_is_outdated(int pid);
 
 #endif

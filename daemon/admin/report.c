@@ -226,6 +226,17 @@ static const char *ack_name(enum ack_mode mode)
 	return mode == ACK_LOCAL ? "local" : "remote";
 }
 
+/* How long ago a program was told ENOSPC; null: never. */
+static json_t *describe_no_room(const struct io_thread *first)
+{
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < io_thread_siblings(first); i++)
+		last = max_u64(
+			last, counters_no_room_ms(io_thread_counters(io_thread_sibling(first, i))));
+	return last ? json_u64((uint64_t)now_ms() - last) : json_null();
+}
+
 static json_t *describe_options(const struct fs *fs)
 {
 	const struct fs_options *options = &fs->options;
@@ -282,6 +293,7 @@ char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned
 	json_object_set_new(root, "cpu", describe_cpu(look, n));
 	json_object_set_new(root, "threads", describe_threads(look, n));
 	json_object_set_new(root, "oldest_request_ms", json_integer(oldest_ms(look, n, now_ns)));
+	json_object_set_new(root, "no_room_ms", describe_no_room(facts->first));
 	json_object_set_new(root, "waiting", describe_waiting(look, n));
 	json_object_set_new(root, "requests", describe_requests(look, n, now_ns));
 	json_object_set_new(root, "operations", describe_ops(facts->first));

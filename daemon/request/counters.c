@@ -1,5 +1,8 @@
 #include "daemon/request/counters.h"
 
+#include <errno.h>
+
+#include "common/base/clock.h"
 #include "common/base/util.h"
 
 enum {
@@ -75,6 +78,13 @@ void counters_add(struct counters *c, enum request_op op, int error, uint64_t by
 		grow(&o->errors, 1);
 	else if (bytes)
 		grow(&o->bytes, bytes);
+	if (error == -ENOSPC)
+		__atomic_store_n(&c->no_room_ms, (uint64_t)now_ms(), __ATOMIC_RELAXED);
+}
+
+uint64_t counters_no_room_ms(const struct counters *c)
+{
+	return look(&c->no_room_ms);
 }
 
 void counters_sum(struct op_counters *sum, const struct counters *c, enum request_op op)

@@ -35,6 +35,7 @@ struct op_counters {
 
 struct counters {
 	struct op_counters ops[OP_NOPS];
+	uint64_t no_room_ms; /* now_ms() of the last answer ENOSPC; 0: there was none */
 };
 
 /* The thread's own. ns: the time that it took. */
@@ -42,6 +43,9 @@ void counters_add(struct counters *c, enum request_op op, int error, uint64_t by
 
 /* Adds one kind's counters of a thread to the sum. Any thread. */
 void counters_sum(struct op_counters *sum, const struct counters *c, enum request_op op);
+
+/* The same time. Any thread. */
+uint64_t counters_no_room_ms(const struct counters *c);
 
 /* The bucket of such a time, and the first time in ns that is too long for a bucket; the last
  * bucket has no such: UINT64_MAX. */

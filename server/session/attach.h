@@ -54,8 +54,8 @@
  * All channels of a session speak one version of the protocol (wire_version.h), which is stored:
  * the session keeps it while its client's program runs, also when the server is upgraded meanwhile.
  * Where another program has taken the mount over and resumes the session in another version, that
- * changes the session in the same way. The replies that it has in the store are coded anew. The name
- * and the process of a client are those of its last ATTACH.
+ * changes the session in the same way. The replies that it has in the store are coded anew. The
+ * name and the process of a client are those of its last ATTACH.
  *
  * THREADS    The metadata thread.
  */

@@ -58,6 +58,20 @@ is_silent() {
 	[[ $output == *"option '--snapshot': must be a number of hours, 1 to 87600"* ]]
 }
 
+@test "a mount and a server whose programs were replaced since they began" {
+	mkdir "$dir/bin"
+	cp "$bin"/{rmemfs,rmemfs-server} "$dir/bin"
+	PATH=$dir/bin:$PATH start_server
+	PATH=$dir/bin:$PATH mount_rmem
+	answers 0 ok "$mnt"
+	[[ $output != *"from before an upgrade"* ]]
+	rm "$dir/bin"/*
+	run -0 rmemfsctl health "$mnt"
+	[[ $output == *"note: $mnt: its daemon runs the program from before an upgrade; cause: "*"remedy: rmemfsctl upgrade $mnt"* ]]
+	run -0 rmemfsctl health "$socket"
+	[[ $output == *"note: server: it runs the program from before an upgrade; cause: "* ]]
+}
+
 @test "an export that is filled over 90 % is a warning, over 95 % critical" {
 	start_server
 	mount_rmem
@@ -65,6 +79,11 @@ is_silent() {
 	sync -f "$mnt"
 	answers 1 warning "$socket"
 	[[ $output == "warning: export default: 9"[01]" % of its 192MiB of memory are in use; cause: files have it"* ]]
+	answers 0 ok "$mnt"
+	run ! fallocate -l 1GiB "$mnt/more"
+	answers 1 warning "$mnt"
+	[[ $output == "warning: $mnt: a program was told ENOSPC "*" ago; cause: the export has no memory"* ]]
+	rm "$mnt/more"
 	fallocate -l 184MiB "$mnt/file"
 	sync -f "$mnt"
 	answers 2 critical "$socket"

@@ -11,6 +11,7 @@
 
 #include "common/base/log.h"
 #include "common/base/printable.h"
+#include "common/base/process_state.h"
 #include "common/base/util.h"
 #include "common/transport/address.h"
 #include "common/transport/verbs/inspect.h"
@@ -63,10 +64,21 @@ static char *device_to(const json_t *mount)
 	return NULL;
 }
 
+/* Whether the process that has answered runs the program that is installed. It is of this machine.
+ */
+static void look_at_program(json_t *answer)
+{
+	int pid = (int)ctl_json_number(answer, "pid");
+
+	if (pid > 0 && process_state_is_outdated(pid))
+		json_object_set_new(answer, "outdated", json_true());
+}
+
 static void judge_mount(struct health_findings *f, json_t *mount)
 {
 	autofree char *device = device_to(mount);
 
+	look_at_program(json_object_get(mount, "answer"));
 	ctl_json_clean(mount);
 	health_findings_mount(f, mount, device);
 }
@@ -114,6 +126,8 @@ static void judge_server(
 	}
 	status = ctl_json_read(text);
 	ctl_json_clean(status);
+	if (*where == '/')
+		look_at_program(status);
 	health_findings_server(f, where, status, &terms);
 	json_decref(status);
 }

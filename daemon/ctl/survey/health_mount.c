@@ -210,6 +210,22 @@ static void judge_requests(const struct subject *s, struct report *r)
 	report_remedy(r, "rmemfsctl status %s shows all that wait", s->quoted);
 }
 
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static void judge_room(const struct subject *s, struct report *r)
+{
+	const json_t *ago = json_object_get(s->answer, "no_room_ms");
+	char time[CTL_TIME_CHARS];
+
+	if (!json_is_integer(ago) || json_integer_value(ago) >= HEALTH_NO_ROOM_MS)
+		return;
+	report_begin(r, "room");
+	report_found(r, VERDICT_WARNING, "%s: a program was told ENOSPC %s ago", s->place,
+		milliseconds(ctl_json_number(s->answer, "no_room_ms"), time));
+	report_cause(r, "the export has no memory, no inodes or no metadata left");
+	report_remedy(r, "df %s; df -i %s; on the server: rmemfsctl health", s->quoted, s->quoted);
+}
+
 /* ---- the transport --------------------------------------------------------------------------- */
 
 static void judge_transport(const struct subject *s, const char *verbs_device, struct report *r)
@@ -231,6 +247,21 @@ static void judge_transport(const struct subject *s, const char *verbs_device, s
 		s->source);
 }
 
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static void judge_program(const struct subject *s, struct report *r)
+{
+	if (!json_is_true(json_object_get(s->answer, "outdated")))
+		return;
+	report_begin(r, "program");
+	report_found(r, VERDICT_NOTE, "%s: its daemon runs the program from before an upgrade",
+		s->place);
+	report_cause(r, "the file of its program was replaced or removed since it was mounted");
+	report_remedy(r,
+		"rmemfsctl upgrade %s, or systemctl reload of its service rmemfs@: open files stay",
+		s->quoted);
+}
+
 void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r)
 {
 	struct subject s = {.answer = json_object_get(mount, "answer")};
@@ -243,6 +274,8 @@ void health_mount_judge(const json_t *mount, const char *verbs_device, struct re
 	name_host(s.answer, s.host);
 	if (judge_state(&s, r))
 		judge_requests(&s, r);
+	judge_room(&s, r);
 	judge_cpu(&s, r);
 	judge_transport(&s, verbs_device, r);
+	judge_program(&s, r);
 }

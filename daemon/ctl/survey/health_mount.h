@@ -17,9 +17,11 @@ enum {
 	HEALTH_PAUSES = 3,      /* of its daemon, within 5 to 10 minutes */
 	HEALTH_LATE_MS = 5000,  /* a request waits */
 	HEALTH_HUNG_MS = 60000,
+	HEALTH_NO_ROOM_MS = 300000, /* a program was told ENOSPC; up to this time it is a warning */
 };
 
-/* mount: of ctl_describe_mount(), printable. verbs_device: an RDMA device that leads to the server
+/* mount: of ctl_describe_mount(), printable; "outdated" in its answer is true if the daemon runs a
+ * program that was replaced. verbs_device: an RDMA device that leads to the server
  * of a mount that may use verbs and does not; NULL: none, or it was not looked at. */
 void health_mount_judge(const json_t *mount, const char *verbs_device, struct report *r);
 

@@ -414,6 +414,19 @@ static void judge_settings(const json_t *status, struct report *r)
 	report_remedy(r, "systemctl restart rmemfs-server; mounts wait meanwhile, and go on");
 }
 
+/* ---- program --------------------------------------------------------------------------------- */
+
+static void judge_program(const json_t *status, struct report *r)
+{
+	if (!json_is_true(json_object_get(status, "outdated")))
+		return;
+	report_begin(r, "program");
+	report_found(r, VERDICT_NOTE, "server: it runs the program from before an upgrade");
+	report_cause(r, "the file of its program was replaced or removed since it began");
+	report_remedy(r, "rmemfs-server --check-config; systemctl restart rmemfs-server: its files "
+			 "stay in memory, and mounts go on");
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static void judge_export(const json_t *export, const json_t *status,
@@ -445,6 +458,7 @@ void health_server_judge(const json_t *status, const struct health_terms *terms,
 	judge_transports(status, sessions, r);
 	judge_keys(status, r);
 	judge_settings(status, r);
+	judge_program(status, r);
 	if (!ctl_is_for_mounts(status))
 		return;
 	report_begin(r, "server");

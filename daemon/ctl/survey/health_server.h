@@ -1,9 +1,10 @@
 /* health_server.h - whether a server is well, by the status that it has answered.
  *
- * A pure function of its arguments. See daemon/ctl/doctor/report.h for the findings; a failure is
- * critical here. Lists have any length, so of each kind the worst gets a finding, with the number
- * of the others. Clients, owners and directories that the status does not tell, or has as null, are
- * not in the findings.
+ * A pure function of its arguments. "outdated" in the status is true if the server runs a program
+ * that was replaced. See daemon/ctl/doctor/report.h for the findings; a failure is critical here.
+ * Lists have any length, so of each kind the worst gets a finding, with the number of the others.
+ * Clients, owners and directories that the status does not tell, or has as null, are not in the
+ * findings.
  */
 #ifndef RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H
 #define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H

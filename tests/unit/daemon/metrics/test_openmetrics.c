@@ -15,8 +15,11 @@
 static char *text_with(json_t *mounts, const char *server, unsigned hidden)
 {
 	json_t *root = json_loads(server, 0, NULL);
-	const struct observed seen = {
-		.mounts = mounts, .server = root, .hidden = hidden, .missing = 2, .server_wanted = true};
+	const struct observed seen = {.mounts = mounts,
+		.server = root,
+		.hidden = hidden,
+		.missing = 2,
+		.server_wanted = true};
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);

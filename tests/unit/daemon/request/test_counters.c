@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <errno.h>
 
+#include "common/base/clock.h"
 #include "daemon/request/counters.h"
 
 static struct counters counters;
@@ -72,6 +74,15 @@ static void add__takes_a_time_that_goes_back_as_none(void **state)
 	assert_int_equal(sum_of(OP_OPEN).latency[0], 1);
 }
 
+static void no_room__is_the_time_of_enospc_alone(void **state)
+{
+	counters_add(&counters, OP_WRITE, 0, 5, 7);
+	counters_add(&counters, OP_WRITE, -EIO, 0, 7);
+	assert_int_equal(counters_no_room_ms(&counters), 0);
+	counters_add(&counters, OP_WRITE, -ENOSPC, 0, 7);
+	assert_in_range(counters_no_room_ms(&counters), now_ms() - 60000, now_ms());
+}
+
 static void sum__is_of_all_threads(void **state)
 {
 	struct op_counters sum = {0};
@@ -121,6 +132,7 @@ int main(void)
 		cmocka_unit_test(buckets__have_each_time_once),
 		cmocka_unit_test(buckets__are_narrow),
 		cmocka_unit_test_setup(add__counts_results_bytes_and_time, setup),
+		cmocka_unit_test_setup(no_room__is_the_time_of_enospc_alone, setup),
 		cmocka_unit_test_setup(add__takes_a_time_that_goes_back_as_none, setup),
 		cmocka_unit_test_setup(sum__is_of_all_threads, setup),
 		cmocka_unit_test_setup(quantile__is_the_bound_of_its_bucket, setup),

@@ -38,6 +38,26 @@ static void mount__that_is_well(void **state)
 	assert_int_equal(judged.n, 0);
 }
 
+static void program__that_was_replaced(void **state)
+{
+	json_object_set_new(answer, "outdated", json_true());
+	judge();
+	assert_judged(VERDICT_NOTE, "from before an upgrade", "rmemfsctl upgrade /mnt/rmem");
+}
+
+static void room__there_was_none(void **state)
+{
+	json_object_set_new(answer, "no_room_ms", json_null());
+	judge();
+	assert_int_equal(judged.n, 0);
+	json_object_set_new(answer, "no_room_ms", json_integer(HEALTH_NO_ROOM_MS - 1));
+	judge();
+	assert_judged(VERDICT_WARNING, "was told ENOSPC", "df /mnt/rmem; df -i /mnt/rmem");
+	json_object_set_new(answer, "no_room_ms", json_integer(HEALTH_NO_ROOM_MS));
+	judge();
+	assert_int_equal(judged.n, 0);
+}
+
 static void connection__is_away(void **state)
 {
 	static const char *const states[] = {"silent", "connecting", "reconnecting"};
@@ -204,6 +224,8 @@ static void answer__of_other_kinds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(program__that_was_replaced),
+		CASE(room__there_was_none),
 		CASE(mount__that_is_well),
 		CASE(connection__is_away),
 		CASE(cpu__that_the_daemon_lacks),

@@ -39,6 +39,13 @@ static void judge(void)
 	judge_by(0);
 }
 
+static void program__that_was_replaced(void **state)
+{
+	json_object_set_new(server, "outdated", json_true());
+	judge();
+	assert_judged(VERDICT_NOTE, "from before an upgrade", "systemctl restart rmemfs-server");
+}
+
 static void assert_well(void)
 {
 	judge();
@@ -513,6 +520,7 @@ static void answer__of_other_kinds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(program__that_was_replaced),
 		CASE(server__that_is_well),
 		CASE(memory__at_each_level),
 		CASE(memory__that_is_lent_is_free),
