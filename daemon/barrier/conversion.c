@@ -436,7 +436,7 @@ static void evict_one(struct inode *inode, void *arg)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* What had begun may have opened a file. */
+/* A request that had begun may have opened a file. */
 static void return_all(struct fs *fs)
 {
 	if (keeps_leases(fs))

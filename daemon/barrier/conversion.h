@@ -3,7 +3,7 @@
  *
  *     NONE ──PING: RECALL_SHARE──> DRAINS ──what had begun has ended──> STILL ──all is committed──>
  *     TELLS ──CONVERT_SHARES is answered: all is forgotten, fs.sharing──> PINS ──open files are
- *     leased──> FORGETS ──the kernel's entries have ended──> CONVERT_FORGOT ──> NONE, for good
+ *     leased──> FORGETS ──the kernel's entries have ended──> CONVERT_FORGOT ──> NONE
  *
  * From DRAINS to PINS requests are held before they have entered anything. While the mount DRAINS
  * what the kernel reads for its cache, or writes back from it, is let through: an operation that
@@ -27,9 +27,9 @@
  *     ──CONVERT_ALONE is answered: all is forgotten, not fs.sharing──> NONE
  *
  * If a file was opened meanwhile, or the server says that somebody has come, or leases do not go
- * in time, the mount goes on as it was, and tries again later. What the kernel was told under
- * leases stays true while the mount is alone. It has ended before another mount is let in
- * (told_ms).
+ * in time, the mount goes on as it was, and tries again later. The kernel keeps
+ * answers under leases, which stay true while the mount is alone. They have ended before another
+ * mount is let in (told_ms).
  *
  * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and asks the
  * server for locks, as one that shares does. So neither needs anything here.
@@ -78,7 +78,7 @@ struct conversion {
 	int64_t began_ms;  /* DRAINS */
 	uint32_t ttl_ms;   /* the longest time that the kernel was told */
 	int64_t forgot_ms; /* when the kernel has nothing any more */
-	int64_t told_ms;   /* what the kernel was told under leases has ended by then */
+	int64_t told_ms;   /* answers under leases have ended by then */
 	unsigned nopen;    /* files that were open */
 	unsigned nlacking; /* of these, those that the server has not pinned yet */
 };
