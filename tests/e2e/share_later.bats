@@ -429,6 +429,8 @@ writes_to() {
 	echo one >"$dir/1/folder/file"
 	cat "$dir/2/folder/file"
 	stat "$dir"/1/folder/* >/dev/null
+	touch -a -d @1000000000 "$dir/2/folder/file"
+	chown 12345 "$dir/2/folder/file"
 	echo log >"$dir/1/log"
 	exec 6>>"$dir/1/log"
 	end_mount 2
@@ -437,6 +439,7 @@ writes_to() {
 	exec 6>&-
 	until_true 30 is_alone 1
 	[ "$(all_leases)" = 0 ]
+	[ "$(stat -c %X:%u "$dir/1/folder/file")" = 1000000000:12345 ]
 	[ "$(cat "$dir/1/folder/file")" = one ]
 	echo two >"$dir/1/folder/file"
 	echo more >>"$dir/1/log"
