@@ -15,7 +15,7 @@ enum rpc_op {
 	RPC_SNAPSHOT,   /* admin; needs no ATTACH */
 	RPC_WHO,        /* the same: the sessions that have a file or wait for it */
 	RPC_CANCEL,     /* withdraws a request that waits for another session */
-	RPC_RELOAD,     /* admin; needs no ATTACH: reads clients and their keys anew */
+	RPC_RELOAD,     /* admin; needs no ATTACH: reads the configuration anew */
 	RPC_AUTH,       /* before ATTACH: proves a key, and makes the server prove that it has it */
 	RPC_EVICT,      /* admin; needs no ATTACH: ends a session */
 	RPC_LOG,        /* the same: sets the server's log level */

@@ -241,7 +241,7 @@ struct rpc_reply {
 		struct rpc_auth_reply auth;
 		struct rpc_regions_reply regions;
 		struct rpc_ping_reply ping;
-		struct rpc_status_reply status_text; /* STATUS and WHO */
+		struct rpc_status_reply status_text; /* STATUS, WHO, RELOAD */
 		struct rpc_entry_reply entry;
 		struct rpc_attr_reply attr;
 		struct rpc_remove_reply remove;

@@ -227,6 +227,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_PING, ping, ping)                \
 	F(RPC_STATUS, status, status_text)     \
 	F(RPC_WHO, status, status_text)        \
+	F(RPC_RELOAD, status, status_text)     \
 	F(RPC_SNAPSHOT, snapshot, snapshot)    \
 	F(RPC_GETXATTR, getxattr, getxattr)    \
 	F(RPC_LISTXATTR, listxattr, listxattr) \
@@ -258,7 +259,6 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 #define NO_BODIES(F)  \
 	F(RPC_BYE)    \
 	F(RPC_CANCEL) \
-	F(RPC_RELOAD) \
 	F(RPC_EVICT)  \
 	F(RPC_LOG)    \
 	F(RPC_TRIAL)  \
@@ -339,6 +339,7 @@ size_t rpc_reply_tail_at(unsigned op, uint32_t version)
 		return RPC_TAIL_AT(PING_FIELDS);
 	case RPC_STATUS:
 	case RPC_WHO:
+	case RPC_RELOAD:
 		return RPC_TAIL_AT(STATUS_FIELDS);
 	case RPC_READDIR:
 		return RPC_TAIL_AT(READDIR_FIELDS);

@@ -103,14 +103,11 @@ static void forget_inode(struct inode *inode, void *arg)
 
 static void log_lost(struct lost_files *files, const char *what)
 {
-	char path[PATH_TEXT_BYTES];
+	char text[PATH_INODE_BYTES];
 
 	for (unsigned i = 0; i < files->n && i < NAMED_MAX; i++) {
-		struct inode *inode = files->named[i];
-
-		path_describe(inode, path, sizeof(path));
-		log_error("inode %llu, %s: %s", (unsigned long long)inode->ino, path, what);
-		inode_put(inode);
+		log_error("%s: %s", path_name_inode(files->named[i], text), what);
+		inode_put(files->named[i]);
 	}
 	if (files->n > NAMED_MAX)
 		log_error("%u more files: %s", files->n - NAMED_MAX, what);

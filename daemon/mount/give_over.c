@@ -27,6 +27,7 @@
 #include "daemon/mount/revival.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/record/record.h"
+#include "daemon/remote/scout.h"
 #include "daemon/remote/session_handover.h"
 #include "daemon/serve/pause.h"
 #include "daemon/serve/threads.h"
@@ -53,6 +54,7 @@ static void fill_offer(const struct daemon *d, struct offer *offer, const char *
 	offer->io_threads = d->fs_options.session.io_threads;
 	offer->read_only = session_is_read_only(d->fs->session);
 	offer->address = *session_address(d->fs->session);
+	scout_describe(d->fs->session, &offer->verbs);
 	offer->notify = notify ? notify : "";
 	offer->unit = unit;
 	offer->limit_ms = (uint64_t)service_limit_ms();

@@ -186,6 +186,7 @@ int take_over_ask(
 	snprintf(d->fs_options.session.mountpoint, sizeof(d->fs_options.session.mountpoint), "%s",
 		t->offer.mountpoint);
 	d->fs_options.session.taken = &t->offer.address;
+	d->fs_options.session.verbs = &t->offer.verbs;
 	d->connection = t->offer.connection;
 	return 0;
 }

@@ -97,6 +97,7 @@ struct fs {
 	struct fs_thread threads[IO_THREADS_MAX];
 	struct fs_parts *parts; /* serve/fs_block.h */
 	/* State of the whole mount: barrier/ sets it, and the folders below read it. */
+	atomic_bool tracing;        /* each request has a line in the log; any thread sets it */
 	atomic_bool renewing;       /* the session has ended, and another one is to be made */
 	atomic_bool committing_all; /* it becomes read-only: everything is committed for the last
 				     * time */

@@ -101,6 +101,8 @@ int session_new(const struct session_options *options, const struct session_even
 	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
 	snprintf(s->mountpoint, sizeof(s->mountpoint), "%s", options->mountpoint);
+	if (options->verbs)
+		scout_take(s, options->verbs);
 	if (options->taken)
 		atomic_init(&s->owner.fd, -1);
 	else

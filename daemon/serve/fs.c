@@ -122,6 +122,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	memset(block, 0, sizeof(*block));
 	fs_wire(fs, &block->parts);
 	fs->options = *options;
+	atomic_init(&fs->tracing, options->debug_io);
 	atomic_init(&fs->sharing, options->session.sharing);
 	atomic_init(&fs->has_shared, options->session.sharing);
 	fs->requests.sharing = fs_may_share(fs);

@@ -2,9 +2,11 @@
 #include "daemon/serve/interrupt.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/base/log.h"
 #include "daemon/barrier/abandoned.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/request/caller.h"
@@ -120,11 +122,15 @@ void interrupt_tick(struct io_thread *thread)
 static void log_unsafe(struct request *req)
 {
 	static struct log_ratelimit limit;
+	struct inode *inode = op_of(req)->inode;
+	char text[PATH_INODE_BYTES];
 
-	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
-		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
-			    "the server comes back before the mount ends",
-			(unsigned long long)req->node);
+	if ((req->op != OP_FLUSH && req->op != OP_FSYNC) || !log_ratelimit_ok(&limit, 1000))
+		return;
+	snprintf(text, sizeof(text), "inode %llu", (unsigned long long)req->node);
+	log_warning("%s: what was written is not safe yet: it will be committed if the server "
+		    "comes back before the mount ends",
+		inode ? path_name_inode(inode, text) : text);
 }
 
 static void log_failing(const struct fs *fs)

@@ -193,7 +193,7 @@ void way_barrier(struct request *req)
 	struct io_thread *thread = req->thread;
 	struct fs *fs = thread->fs;
 
-	if (fs->options.debug_io)
+	if (atomic_load_explicit(&fs->tracing, memory_order_relaxed))
 		trace_begin(req, req->node);
 	if (fs->inherited && !inherited_translate(fs->inherited, req)) {
 		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);

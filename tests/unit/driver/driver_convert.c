@@ -412,14 +412,12 @@ static void resume__not_as_one_that_converts_no_more(void **state)
 	end(1);
 }
 
-/* It is heard all the time. Over shm a session ends with its process. */
+/* It is heard all the time. Not over shm: a session ends with its process there. */
 static void expect_late_is_ended(bool shares, const char *words)
 {
 	struct rpc_recall recall;
 	int64_t began;
 
-	if (driver_kind == TRANSPORT_SHM)
-		skip();
 	begin(0, ALONE);
 	come(1, BESIDE);
 	expect_attach(1, BESIDE, -EBUSY);
@@ -483,10 +481,15 @@ int driver_run_convert(void)
 		SHARERS_TEST(server_killed__nobody_is_let_in_before_it_has_forgotten),
 		SHARERS_TEST(server_killed__it_is_asked_again),
 		SHARERS_TEST(resume__not_as_one_that_converts_no_more),
-		SHARERS_TEST(late__with_what_it_was_at),
-		SHARERS_TEST(late__with_forgetting),
 		SHARERS_TEST(gone__the_second_gets_in),
 	};
+	static const struct CMUnitTest late[] = {
+		SHARERS_TEST(late__with_what_it_was_at),
+		SHARERS_TEST(late__with_forgetting),
+	};
+	int failed = cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 
-	return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
+	if (driver_kind != TRANSPORT_SHM)
+		failed += cmocka_run_group_tests_name("late conversion", late, NULL, NULL);
+	return failed;
 }

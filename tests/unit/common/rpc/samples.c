@@ -272,6 +272,7 @@ struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_STATUS:
 	case RPC_WHO:
+	case RPC_RELOAD:
 		p.status_text = (struct rpc_status_reply){99, extents_tail()};
 		break;
 	case RPC_LOOKUP:
@@ -336,7 +337,6 @@ struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_BYE:
 	case RPC_CANCEL:
-	case RPC_RELOAD:
 	case RPC_EVICT:
 	case RPC_LOG:
 	case RPC_RETURN:
