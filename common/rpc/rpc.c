@@ -143,8 +143,8 @@ bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall)
 	if (!wire_in_left(r))
 		return false;
 	get_recall(r, recall);
-	r->truncated |= !keep_ok(recall->keep) && recall->keep != RECALL_LOCKS &&
-			recall->keep != RECALL_SHARE;
+	r->truncated |= !keep_ok(recall->keep) &&
+			(recall->keep < RECALL_LOCKS || recall->keep > RECALL_ALONE);
 	return !r->truncated;
 }
 

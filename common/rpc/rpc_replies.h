@@ -71,7 +71,7 @@ struct rpc_ping_reply {
 struct rpc_recall {
 	uint64_t ino;
 	uint64_t number;
-	uint8_t keep; /* less than LEASE_EXCLUSIVE; or RECALL_LOCKS, or RECALL_SHARE */
+	uint8_t keep; /* less than LEASE_EXCLUSIVE; or RECALL_LOCKS to RECALL_ALONE */
 };
 
 /* Not a recall: the session can now have a lock of the inode, for which it waits by this number. */
@@ -79,6 +79,8 @@ enum { RECALL_LOCKS = 128 };
 /* Not a recall, of inode 0: another session wants the export, and waits until this one, which has
  * ATTACH_CONVERTS and is alone, has sent CONVERT. */
 enum { RECALL_SHARE = 129 };
+/* Nor this: no other session has been at the export for a while. */
+enum { RECALL_ALONE = 130 };
 
 /* An element of RETURN_LEASES. A lease that got a greater number since stays, and so does its pin.
  * If the session has neither, RETURN changes nothing. */

@@ -463,8 +463,10 @@ struct rpc_unprotect {
 /* Only of a session with ATTACH_CONVERTS. CONVERT_SHARES: nothing of it is under way, all is
  * committed, and from the reply on it goes by leases and has none. Its kernel may still show names
  * and attributes that it was told before, so no other session begins yet. CONVERT_FORGOT: the
- * kernel has no such thing any more, and the files that are open are pinned. */
-enum rpc_convert_state { CONVERT_SHARES = 1, CONVERT_FORGOT };
+ * kernel has no such thing any more, and the files that are open are pinned. CONVERT_ALONE: it has
+ * no lease and no pin, and has the export for itself from the reply on. -EBUSY: another session is
+ * there, or it has some of them: nothing has changed. */
+enum rpc_convert_state { CONVERT_SHARES = 1, CONVERT_FORGOT, CONVERT_ALONE };
 struct rpc_convert {
 	uint8_t state;
 };

@@ -13,14 +13,22 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/fuse/notifier.h"
+#include "daemon/kcache/kernel_attr.h"
+#include "daemon/kcache/kernel_names.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/keep.h"
 #include "daemon/lease/lease.h"
+#include "daemon/lease/local_answer.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 
 /* The kernel of a mount that is alone keeps an answer for this part of the lease time at most. */
 enum { TTL_SHARE = 4 };
+
+/* The way back: when it is tried again, if files are open; how long it may take; when it is tried
+ * again if it took longer, or was refused. */
+enum { BACK_MS = 5000, RETURNS_MS = 1000, FAILED_MS = 300000 };
 
 /* A caller may be late to note its answer, which the kernel counts the time from. */
 enum { LATE_MS = 250 };
@@ -57,7 +65,9 @@ bool conversion_is_under_way(const struct fs *fs)
 
 uint32_t conversion_told_ms(const struct fs *fs)
 {
-	return fs->conversion->ttl_ms;
+	const struct conversion *c = fs->conversion;
+
+	return (uint32_t)max_i64(c->ttl_ms, c->told_ms - now_ms());
 }
 
 void conversion_adopt(struct fs *fs, uint32_t told_ms)
@@ -118,6 +128,7 @@ void conversion_is_over(struct fs *fs)
 	if (phase == CONVERSION_NONE)
 		return;
 	fs->conversion->telling = false;
+	fs->conversion->back = false;
 	commit_all(fs, false);
 	conversion_go_on(fs, phase, CONVERSION_NONE);
 }
@@ -133,6 +144,58 @@ void conversion_wanted(struct io_thread *thread)
 	log_notice("server %s: another mount of the export waits: this one ends what it is at, and "
 		   "shares the export from then on",
 		session_server(fs->session));
+}
+
+/* A file that is open has a pin, which others with a lease lose along with that. A directory that
+ * was removed while it is somebody's working directory keeps its lease. */
+static void count_kept(struct inode *inode, void *arg)
+{
+	unsigned *nkept = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	*nkept += inode->nopen || (inode->orphan && inode->lease_type != LEASE_NONE);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static bool keeps_leases(struct fs *fs)
+{
+	unsigned nkept = 0;
+
+	inode_each(fs, count_kept, &nkept);
+	return nkept;
+}
+
+/* True: it is time to try, and not again soon. */
+static bool takes_turn(struct fs *fs)
+{
+	struct conversion *c = fs->conversion;
+	int64_t now = now_ms();
+	bool turn;
+
+	pthread_mutex_lock(&c->lock);
+	turn = phase_of(fs) == CONVERSION_NONE && now >= c->back_ms;
+	if (turn)
+		c->back_ms = now + BACK_MS;
+	pthread_mutex_unlock(&c->lock);
+	return turn;
+}
+
+void conversion_back_wanted(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct conversion *c = fs->conversion;
+
+	if (!fs->options.session.converts || !fs->sharing || fs_is_renewing(fs) ||
+		fs_is_paused(fs) || !takes_turn(fs) || keeps_leases(fs))
+		return;
+	pthread_mutex_lock(&c->lock);
+	if (phase_of(fs) == CONVERSION_NONE) {
+		c->idle = 0;
+		c->back = true;
+		c->began_ms = now_ms();
+		atomic_store_explicit(&c->phase, CONVERSION_DRAINS, memory_order_release);
+	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- what comes meanwhile -------------------------------------------------------------------- */
@@ -281,9 +344,9 @@ static void shares(struct rpc_call *call, const struct rpc_reply *rep)
 		conversion_refused(fs, rep);
 		return;
 	}
-	c->forgot_ms = now_ms() + c->ttl_ms + LATE_MS;
+	c->forgot_ms = max_i64(now_ms() + c->ttl_ms, c->told_ms) + LATE_MS;
 	inode_each(fs, begin_anew, fs);
-	atomic_store(&fs->sharing, true);
+	fs_begin_sharing(fs);
 	session_share(fs->session);
 	c->nopen = pin_all(fs);
 	conversion_go_on(fs, CONVERSION_TELLS, CONVERSION_PINS);
@@ -316,6 +379,94 @@ static void forgot(struct rpc_call *call, const struct rpc_reply *rep)
 	conversion_go_on(fs, CONVERSION_FORGETS, CONVERSION_NONE);
 }
 
+/* ---- back ------------------------------------------------------------------------------------ */
+
+/* Each try holds requests for a moment. */
+static void conversion_back_failed(struct fs *fs)
+{
+	struct conversion *c = fs->conversion;
+
+	pthread_mutex_lock(&c->lock);
+	c->back_ms = now_ms() + FAILED_MS;
+	pthread_mutex_unlock(&c->lock);
+	conversion_is_over(fs);
+}
+
+static void forget_leased(struct inode *inode, void *arg)
+{
+	struct fs *fs = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (!commit_is_clean_locked(inode))
+		commit_forget_locked(inode);
+	inode_unlease_locked(inode);
+	dir_names_forget(&inode->names, &fs->inodes->names);
+	kernel_attr_forget_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct conversion *c = container_of(call, struct conversion, call);
+	struct fs *fs = c->hold.fs;
+
+	if (!rep->status) {
+		c->told_ms = now_ms() + session_lease_ms(fs->session);
+		c->ttl_ms = 0;
+		inode_each(fs, forget_leased, fs);
+		kernel_names_forget(&fs->looks->shown);
+		atomic_store(&fs->sharing, false);
+		session_is_alone(fs->session);
+		log_notice("server %s: no other mount has the export any more: this one needs no "
+			   "leases",
+			session_server(fs->session));
+		conversion_is_over(fs);
+	} else if (!session_has_ended(fs->session) && !session_lost(fs->session)) {
+		conversion_back_failed(fs);
+	}
+}
+
+static void evict_one(struct inode *inode, void *arg)
+{
+	struct fs *fs = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->lease_type != LEASE_NONE)
+		lease_evict_locked(inode, fs->threads[0].thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* A request that had begun may have opened a file. */
+static void return_all(struct fs *fs)
+{
+	if (keeps_leases(fs))
+		conversion_is_over(fs);
+	else if (conversion_go_on(fs, CONVERSION_STILL, CONVERSION_RETURNS))
+		inode_each(fs, evict_one, fs);
+}
+
+static bool nothing_is_leased(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+
+	return lease_keep_give_all(thread) && lease_keep_is_empty(fs) && kernel_is_told(fs) &&
+	       notifier_is_idle(&fs->giver) && inode_return_is_idle(fs) &&
+	       remote_has_no_calls(thread);
+}
+
+static void give_back(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+
+	if (thread->index)
+		return;
+	if (now_ms() - fs->conversion->began_ms > RETURNS_MS)
+		conversion_back_failed(fs);
+	else if (nothing_is_leased(thread) &&
+		 conversion_go_on(fs, CONVERSION_RETURNS, CONVERSION_TELLS))
+		conversion_send(thread, CONVERT_ALONE, is_alone);
+}
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase)
@@ -327,6 +478,8 @@ static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase
 		return;
 	if (drains && kernel_is_told(fs))
 		conversion_go_on(fs, phase, CONVERSION_STILL);
+	else if (!drains && fs->conversion->back)
+		return_all(fs);
 	else if (!drains && has_no_orphans_to_return(fs) &&
 		 conversion_go_on(fs, phase, CONVERSION_TELLS))
 		conversion_send(thread, CONVERT_SHARES, shares);
@@ -372,6 +525,8 @@ void conversion_step(struct io_thread *thread)
 		conversion_is_over(fs);
 	else if (phase == CONVERSION_DRAINS || phase == CONVERSION_STILL)
 		drain_or_stand(thread, phase);
+	else if (phase == CONVERSION_RETURNS)
+		give_back(thread);
 	else if (phase == CONVERSION_PINS)
 		pinned(thread);
 	else if (phase == CONVERSION_FORGETS)

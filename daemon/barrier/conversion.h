@@ -3,7 +3,7 @@
  *
  *     NONE ──PING: RECALL_SHARE──> DRAINS ──what had begun has ended──> STILL ──all is committed──>
  *     TELLS ──CONVERT_SHARES is answered: all is forgotten, fs.sharing──> PINS ──open files are
- *     leased──> FORGETS ──the kernel's entries have ended──> CONVERT_FORGOT ──> NONE, for good
+ *     leased──> FORGETS ──the kernel's entries have ended──> CONVERT_FORGOT ──> NONE
  *
  * From DRAINS to PINS requests are held before they have entered anything. While the mount DRAINS
  * what the kernel reads for its cache, or writes back from it, is let through: an operation that
@@ -20,6 +20,16 @@
  * FORGETS, that time passes. It works by leases meanwhile, and the server lets nobody in, so no
  * request waits for another client. The kernel is told to forget nothing, so what is mounted below
  * a directory of this mount stays, as do working directories.
+ *
+ * Back, when no file is open, and nobody else has been there for a while:
+ *
+ *     NONE ──PING: RECALL_ALONE──> DRAINS ──> STILL ──> RETURNS ──nothing is leased──> TELLS
+ *     ──CONVERT_ALONE is answered: all is forgotten, not fs.sharing──> NONE
+ *
+ * If a file was opened meanwhile, or the server says that somebody has come, or leases do not go
+ * in time, the mount goes on as it was, and tries again later. The kernel keeps
+ * answers under leases, which stay true while the mount is alone. They have ended before another
+ * mount is let in (told_ms).
  *
  * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and asks the
  * server for locks, as one that shares does. So neither needs anything here.
@@ -51,6 +61,7 @@ enum conversion_phase {
 	CONVERSION_TELLS,
 	CONVERSION_PINS,
 	CONVERSION_FORGETS,
+	CONVERSION_RETURNS, /* the way back */
 };
 
 struct conversion {
@@ -58,13 +69,16 @@ struct conversion {
 	struct barrier hold;
 	void (*begin)(struct request *req, int status);
 	pthread_mutex_t lock;
-	uint32_t idle; /* a bit for each thread that is, in this phase */
+	uint32_t idle;   /* a bit for each thread that is, in this phase */
+	bool back;       /* it is to be alone; under the lock */
+	int64_t back_ms; /* not before; under the lock */
 	/* Thread 0's. */
 	struct rpc_call call;
 	bool telling;      /* CONVERT_FORGOT is on its way */
 	int64_t began_ms;  /* DRAINS */
 	uint32_t ttl_ms;   /* the longest time that the kernel was told */
 	int64_t forgot_ms; /* when the kernel has nothing any more */
+	int64_t told_ms;   /* answers under leases have ended by then */
 	unsigned nopen;    /* files that were open */
 	unsigned nlacking; /* of these, those that the server has not pinned yet */
 };
@@ -76,6 +90,8 @@ void conversion_fini(struct conversion *c);
 
 /* The server tells that another client waits. It repeats that. */
 void conversion_wanted(struct io_thread *thread);
+/* The server tells that nobody else has been there for a while. It repeats that. */
+void conversion_back_wanted(struct io_thread *thread);
 /* Does what is due, after events and about every 100 ms. */
 void conversion_step(struct io_thread *thread);
 /* Another session is about to begin: there is nothing to convert any more. */

@@ -129,7 +129,7 @@ static void forget(struct io_thread *thread)
 		"its locks are lost with the session; it fails with EIO until it is closed");
 	/* One that was alone, and did not share in time, comes back as one of several. */
 	session_share(fs->session);
-	atomic_store(&fs->sharing, true);
+	fs_begin_sharing(fs);
 	conversion_is_over(fs);
 	session_begin_anew(fs->session);
 	/* Operations that waited for room go on, in the new session. */

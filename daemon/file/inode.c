@@ -295,12 +295,22 @@ static bool is_mtime_later_locked(const struct inode *inode, const struct attr *
 	       inode->attr.mtime > attr->mtime;
 }
 
+/* Only we change it, and tell the server later; but others may have changed it before we were
+ * alone again. */
+static bool is_atime_ours_locked(const struct inode *inode)
+{
+	const struct fs *fs = inode->fs;
+
+	return inode->access.dirty || (inode->attr.ino && !fs->sharing &&
+					      (inode->attr_valid || !atomic_load(&fs->has_shared)));
+}
+
 static struct attr merge_locked(const struct inode *inode, const struct attr *attr)
 {
 	const struct attr *own = &inode->attr;
 	struct attr merged = *attr;
 
-	if (inode->access.dirty || (own->ino && !inode->fs->sharing))
+	if (is_atime_ours_locked(inode))
 		merged.atime = own->atime;
 	if (!inode->sized || !is_ours_locked(inode))
 		return merged;

@@ -245,6 +245,7 @@ static int adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r, in
 		return err;
 	steal_fd(owner_fd);
 	atomic_store(&fs->sharing, state.session.sharing);
+	atomic_store(&fs->has_shared, fs_may_share(fs));
 	conversion_adopt(fs, state.ttl_ms);
 	if (fs_may_share(fs) != (state.sharing_bytes > 0))
 		return -EPROTO;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/util.h"
 
@@ -31,6 +32,15 @@ void kernel_names_fini(struct kernel_names *s)
 	for (unsigned i = 0; s->sets && i < SHOWN_LOCKS; i++)
 		pthread_mutex_destroy(&s->locks[i]);
 	free(steal_ptr(&s->sets));
+}
+
+void kernel_names_forget(struct kernel_names *s)
+{
+	for (unsigned i = 0; i < SHOWN_LOCKS; i++)
+		pthread_mutex_lock(&s->locks[i]);
+	memset(s->sets, 0, SHOWN_SETS * sizeof(*s->sets));
+	for (unsigned i = SHOWN_LOCKS; i-- > 0;)
+		pthread_mutex_unlock(&s->locks[i]);
 }
 
 static struct shown_set *kernel_names_lock(struct kernel_names *s, uint32_t thread)

@@ -66,6 +66,9 @@ bool kernel_names_find(
 void kernel_names_set_refused(
 	struct kernel_names *s, uint32_t thread, struct name_key key, bool refused);
 
+/* The mount is alone from now on, and notes nothing. No request is under way. */
+void kernel_names_forget(struct kernel_names *s);
+
 /* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */
 
 struct kernel_names_kept {

@@ -32,7 +32,7 @@ static void kernel_owner_tell_locked(struct inode *inode, const struct attr *att
 
 void kernel_owner_tell(struct inode *inode, const struct attr *attr)
 {
-	if (!inode->fs->sharing)
+	if (fs_kernel_knows_owners(inode->fs))
 		return;
 	pthread_mutex_lock(&inode->lock);
 	kernel_owner_tell_locked(inode, attr);
@@ -41,7 +41,7 @@ void kernel_owner_tell(struct inode *inode, const struct attr *attr)
 
 void kernel_owner_settle(struct inode *inode, const struct attr *attr)
 {
-	if (!inode->fs->sharing)
+	if (fs_kernel_knows_owners(inode->fs))
 		return;
 	pthread_mutex_lock(&inode->lock);
 	*inode->kernel_owner = (struct kernel_owner){true, true, true, attr->uid, attr->gid};

@@ -35,7 +35,7 @@ struct kernel_owner {
 };
 
 /* The kernel, which has lookups of the inode, is about to get an answer about it, other than
- * SETATTR's. On a mount that does not share this does nothing. */
+ * SETATTR's. On a mount that has never shared this does nothing. */
 void kernel_owner_tell(struct inode *inode, const struct attr *attr);
 /* The same for SETATTR's answer. */
 void kernel_owner_settle(struct inode *inode, const struct attr *attr);

@@ -171,7 +171,8 @@ uint64_t kernel_pages_size_of_entry(struct inode *inode, uint64_t size)
 {
 	struct cached_pages *p;
 
-	if (!inode->fs->sharing)
+	/* One that is alone may have told the kernel that there is no end while it was not. */
+	if (!fs_may_share(inode->fs))
 		return size;
 	pthread_mutex_lock(&inode->lock);
 	p = inode->cached->pages;

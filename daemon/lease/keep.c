@@ -306,3 +306,14 @@ bool lease_noted_since(struct fs *fs, uint64_t notes, uint64_t ino)
 	pthread_mutex_unlock(&k->lock);
 	return noted;
 }
+
+bool lease_keep_is_empty(struct fs *fs)
+{
+	struct lease_keeper *k = fs->leases;
+	bool empty;
+
+	pthread_mutex_lock(&k->lock);
+	empty = !k->nlisted && !k->nleaving && !k->sending;
+	pthread_mutex_unlock(&k->lock);
+	return empty;
+}

@@ -68,6 +68,8 @@ void lease_leave_later_locked(struct inode *inode, struct io_thread *thread);
 void lease_keep_flush(struct io_thread *thread);
 /* The same. True: nothing has gathered, and no batch is on its way. */
 bool lease_keep_give_all(struct io_thread *thread);
+/* Whether this mount has no lease. */
+bool lease_keep_is_empty(struct fs *fs);
 /* A lease of a mount that was taken over is listed, before the threads run. */
 void lease_keep_adopt_locked(struct inode *inode);
 

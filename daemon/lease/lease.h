@@ -217,6 +217,7 @@ void lease_adopt_locked(struct inode *inode, const struct lease_kept *kept);
  * lease_leave_locked(): whether the lease still leaves with the batch that is made now, and how.
  * lease_left(): that batch was answered. */
 void lease_evict(struct inode *inode, struct io_thread *thread);
+void lease_evict_locked(struct inode *inode, struct io_thread *thread);
 bool lease_leave_locked(
 	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned);
 void lease_left(struct inode *inode, struct io_thread *thread);

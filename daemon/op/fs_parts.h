@@ -62,6 +62,8 @@ struct fs {
 	/* Other clients may write, too. From the beginning on (options.session.sharing), or from a
 	 * moment on at which no request runs: conversion.h. */
 	atomic_bool sharing;
+	/* It has shared at any time, and the kernel may have what others have changed since. */
+	atomic_bool has_shared;
 	struct fs_features features;
 	struct access_policy *access;
 	struct session *session;
@@ -111,6 +113,18 @@ static inline bool fs_is_renewing(const struct fs *fs)
 static inline bool fs_may_share(const struct fs *fs)
 {
 	return fs->options.session.converts || atomic_load(&fs->sharing);
+}
+
+static inline void fs_begin_sharing(struct fs *fs)
+{
+	atomic_store(&fs->has_shared, true);
+	atomic_store(&fs->sharing, true);
+}
+
+/* Whether the kernel surely knows who owns what: nobody else has ever written. */
+static inline bool fs_kernel_knows_owners(const struct fs *fs)
+{
+	return !atomic_load(&fs->has_shared);
 }
 
 static inline bool fs_is_paused(const struct fs *fs)

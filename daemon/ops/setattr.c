@@ -106,14 +106,14 @@ static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_
 	}
 }
 
-/* A mount that has its export for itself knows all, so the kernel's check holds. A sharing mount
- * has the server check. That is not needed for a file that is cut, which nobody else changes
- * meanwhile. */
+/* A mount that has its export for itself knows all, so the kernel's check holds. One that shares,
+ * or has shared, has the server check. That is not needed for a file that is cut, which nobody else
+ * changes meanwhile. */
 static void setattr_settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	bool drops = drops_privileges(req, inode, set);
 
-	if (inode->fs->sharing && set->valid & SET_BY_OWNER) {
+	if (!fs_kernel_knows_owners(inode->fs) && set->valid & SET_BY_OWNER) {
 		set->valid |= drops ? SET_NO_PRIVILEGES : 0;
 		bind_to_rights(req, inode, set);
 	} else if (drops) {
@@ -161,7 +161,7 @@ static int settle_privileges(struct request *req, struct inode *inode, struct rp
 		return 0;
 	st->forgives = !(set->valid & SET_CTIME) || req->uid == REQUEST_NO_ID;
 	rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
-	if (!inode->fs->sharing && !rights_of_owner(&rights, attr.uid))
+	if (fs_kernel_knows_owners(inode->fs) && !rights_of_owner(&rights, attr.uid))
 		return st->forgives ? 0 : -EPERM;
 	rights.groups = drops.rights.groups;
 	set->valid |= SET_NO_PRIVILEGES;
@@ -236,7 +236,7 @@ static bool set_along(struct request *req, struct inode *inode, const struct rpc
 {
 	bool along;
 
-	if (!inode_is_regular(inode) || inode->fs->sharing)
+	if (!inode_is_regular(inode) || !fs_kernel_knows_owners(inode->fs))
 		return false;
 	pthread_mutex_lock(&inode->lock);
 	along = can_go_along_locked(inode, set);

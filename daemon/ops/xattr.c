@@ -106,7 +106,7 @@ static void xattr_settle_rights(struct request *req, const struct xattr_kind *ki
 	struct inode *inode = st->op.inode;
 	struct attr attr;
 
-	if (!kind->is_acl || !inode->fs->sharing)
+	if (!kind->is_acl || fs_kernel_knows_owners(inode->fs))
 		return;
 	inode_attr(inode, &attr);
 	st->by_kernel = kernel_owner_rights(req, inode, &st->rights);

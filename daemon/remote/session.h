@@ -77,6 +77,8 @@ bool session_is_made(const struct session *s);
  * before the server was told (CONVERT). Any thread. */
 bool session_is_sharing(const struct session *s);
 void session_share(struct session *s);
+/* The opposite, of one that converts: the server was told. */
+void session_is_alone(struct session *s);
 
 /* The session is about to end, and not all that was written is committed. Any thread. */
 void session_leaves_unsafe(struct session *s);

@@ -18,6 +18,11 @@ void session_share(struct session *s)
 	atomic_store(&s->sharing, true);
 }
 
+void session_is_alone(struct session *s)
+{
+	atomic_store(&s->sharing, false);
+}
+
 /* The export has other mounts. Each of them may first have to end what it is at. */
 bool session_joins(struct session *s)
 {

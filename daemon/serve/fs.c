@@ -124,6 +124,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	fs->options = *options;
 	atomic_init(&fs->tracing, options->debug_io);
 	atomic_init(&fs->sharing, options->session.sharing);
+	atomic_init(&fs->has_shared, options->session.sharing);
 	fs->requests.sharing = fs_may_share(fs);
 	fs->requests.interrupt_wait_ms = options->interrupt_wait_ms;
 	fs->requests.aside_max = machine_memory() / ASIDE_SHARE;
@@ -286,7 +287,8 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 
 	if (r)
 		return r;
-	atomic_store(&fs->sharing, session_is_sharing(fs->session));
+	if (session_is_sharing(fs->session))
+		fs_begin_sharing(fs);
 	grant_refill_set_limit(fs->refill, session_info(fs->session)->npages);
 	r = make_root(fs, &session_info(fs->session)->root);
 	if (r)
@@ -467,6 +469,8 @@ static void fs_take_news(struct io_thread *thread, const struct rpc_tail *recall
 			lock_look_again(thread, recall.number);
 		else if (recall.keep == RECALL_SHARE)
 			conversion_wanted(thread);
+		else if (recall.keep == RECALL_ALONE)
+			conversion_back_wanted(thread);
 		else
 			lease_recall(thread, &recall);
 	}

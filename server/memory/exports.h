@@ -80,6 +80,7 @@ struct export
 	/* The last snapshot that this run has completed: s of the clock, 0: none. */
 	int64_t completed;
 	char completed_dir[SNAPSHOT_DIR_BYTES];
+	unsigned nsessions;        /* with those that are ending */
 	struct rpc_counters ended; /* counters of sessions that have ended */
 	uint64_t recalled;         /* leases that sessions were told to return, in this run */
 };

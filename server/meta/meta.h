@@ -143,6 +143,7 @@ struct meta_ctx {
 	uint64_t session;
 	bool read_only; /* changes of files and names, and requests that prepare them: -EROFS */
 	uint32_t flags; /* of the stored session */
+	bool lonely;    /* no other session is at the export */
 	bool shared;    /* others may write, too: use of an inode needs a lease */
 	struct squash squash; /* of the session's users, see namespace/squash_request.h */
 	uint32_t lease_limit; /* leases that the session may keep */

@@ -10,19 +10,54 @@ static int ns_convert_refuse(struct ns_call *c, const char *text)
 	return -EINVAL;
 }
 
+/* The states that may follow what is stored. */
+static bool ns_convert_may(uint32_t flags, uint8_t state)
+{
+	bool shares = flags & ATTACH_SHARED, forgets = flags & SESSION_FORGETS;
+
+	switch (state) {
+	case CONVERT_SHARES:
+		return !shares;
+	case CONVERT_FORGOT:
+		return forgets;
+	default:
+		return shares && !forgets;
+	}
+}
+
+static uint32_t ns_convert_flags(uint32_t flags, uint8_t state)
+{
+	switch (state) {
+	case CONVERT_SHARES:
+		return flags | ATTACH_SHARED | SESSION_FORGETS;
+	case CONVERT_FORGOT:
+		return flags & ~(uint32_t)SESSION_FORGETS;
+	default:
+		return flags & ~(uint32_t)ATTACH_SHARED;
+	}
+}
+
+/* The session would not be asked to give these back. */
+static bool ns_convert_has_leases(const struct ns_call *c)
+{
+	struct holder_counts own = holders_of(&c->v->holders, c->ctx->session);
+
+	return own.layouts || own.shared || own.exclusive || own.pins;
+}
+
 int ns_convert(struct ns_call *c)
 {
-	bool shares = c->req->convert.state == CONVERT_SHARES;
+	uint8_t state = c->req->convert.state;
 	uint32_t flags = c->ctx->flags;
 	int err;
 
 	if (!(flags & ATTACH_CONVERTS))
 		return ns_convert_refuse(c, "the session has not said that it can be converted");
-	if (shares ? flags & ATTACH_SHARED : !(flags & SESSION_FORGETS))
+	if (!ns_convert_may(flags, state))
 		return ns_convert_refuse(c, "the session is not in a state that this follows");
-	flags = shares ? flags | ATTACH_SHARED | SESSION_FORGETS
-		       : flags & ~(uint32_t)SESSION_FORGETS;
-	err = meta_session_set_flags(c->m, c->ctx->session, flags);
+	if (state == CONVERT_ALONE && (!c->ctx->lonely || ns_convert_has_leases(c)))
+		return -EBUSY;
+	err = meta_session_set_flags(c->m, c->ctx->session, ns_convert_flags(flags, state));
 	CRASH_POINT("convert.stored");
 	return err;
 }

@@ -9,7 +9,7 @@
 #include "server/recall/recall_private.h"
 #include "server/session/session.h"
 
-enum { SLOW_CONVERSION_MS = 3000, TICK_SHARE = 8 };
+enum { SLOW_CONVERSION_MS = 3000, TICK_SHARE = 8, LONELY_LEASES = 3 };
 
 static bool is_alone(const struct client_session *session)
 {
@@ -28,28 +28,68 @@ static bool is_awaited(const struct client_session *session)
 	       !session->said_bye;
 }
 
+static void change_flags(struct client_session *session, uint8_t state)
+{
+	if (state == CONVERT_SHARES)
+		session->stored.flags |= ATTACH_SHARED | SESSION_FORGETS;
+	else if (state == CONVERT_FORGOT)
+		session->stored.flags &= ~(uint32_t)SESSION_FORGETS;
+	else
+		session->stored.flags &= ~(uint32_t)ATTACH_SHARED;
+}
+
 /* ATTACHes that wait are tried again in the next tick, which comes after each batch. */
 void conversion_executed(const struct client_request *req)
 {
+	static const char *const now_it[] = {
+		[CONVERT_SHARES] = "goes by leases from now on",
+		[CONVERT_FORGOT] = "lets other mounts in from now on",
+		[CONVERT_ALONE] = "is alone, and needs no lease from now on",
+	};
 	struct client_session *session = req->conn->session;
-	bool shares = req->converted == CONVERT_SHARES;
 
-	if (shares)
-		session->stored.flags |= ATTACH_SHARED | SESSION_FORGETS;
-	else
-		session->stored.flags &= ~(uint32_t)SESSION_FORGETS;
+	change_flags(session, req->converted);
 	log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
-		session->stored.client, session->export->name,
-		shares ? "goes by leases from now on" : "lets other mounts in from now on");
-	session->convert_ms = shares ? now_ms() : 0;
+		session->stored.client, session->export->name, now_it[req->converted]);
+	session->convert_ms = req->converted == CONVERT_SHARES ? now_ms() : 0;
 	session->convert_slow = false;
+	session->lonely_ms = 0;
+}
+
+/* ---- back ------------------------------------------------------------------------------------ */
+
+/* Another mount that comes and goes all the time would have this one converted each time. */
+static int64_t lonely_for_ms(const struct server *s)
+{
+	return LONELY_LEASES * (int64_t)s->lease_ms;
+}
+
+static void note_lonely(struct client_session *session, int64_t now)
+{
+	bool lonely = session->stored.flags & ATTACH_CONVERTS && !is_alone(session) &&
+		      !forgets(session) && session->export->nsessions == 1;
+
+	if (!lonely)
+		session->lonely_ms = 0;
+	else if (!session->lonely_ms)
+		session->lonely_ms = now;
+}
+
+static bool may_be_alone(const struct client_session *session)
+{
+	return session->lonely_ms && session->export->nsessions == 1 &&
+	       now_ms() - session->lonely_ms >= lonely_for_ms(session->server);
 }
 
 void conversion_put(const struct client_session *session, struct wire_out *w)
 {
 	if (is_awaited(session) && is_alone(session))
 		rpc_put_recall(w, &(struct rpc_recall){.keep = RECALL_SHARE});
+	else if (may_be_alone(session))
+		rpc_put_recall(w, &(struct rpc_recall){.keep = RECALL_ALONE});
 }
+
+/* ---- late ------------------------------------------------------------------------------------ */
 
 static const char *what_it_has_not_done(const struct client_session *session)
 {
@@ -98,6 +138,7 @@ int64_t conversion_tick(struct server *s, int64_t now)
 	list_for_each_safe (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
+		note_lonely(session, now);
 		if (is_awaited(session) && !session->export->closed)
 			tick_one(session, now, &next);
 	}

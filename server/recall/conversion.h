@@ -10,6 +10,10 @@
  * ended, by the rules of a recall (recall.h). A session that nobody waits for any more goes on: it
  * has begun.
  *
+ * When a session that converts has shared its export with nobody for three times the lease time,
+ * PING's tail says RECALL_ALONE. Its client gives all leases back when it likes, and sends
+ * CONVERT_ALONE. If another one has come meanwhile, nothing changes.
+ *
  * THREADS    The metadata thread, outside batches.
  */
 #ifndef RMEMFS_SERVER_RECALL_CONVERSION_H

@@ -185,6 +185,7 @@ static int execute_in_store(
 		.session = session->stored.id,
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
 		.flags = session->stored.flags,
+		.lonely = session->export->nsessions == 1,
 		.shared = session->stored.flags & ATTACH_SHARED,
 		.squash = session->squash,
 		.lease_limit = s->lease_limit,

@@ -71,6 +71,7 @@ struct client_session {
 	 * (conversion.h): since when, plus the time that does not count. 0: nobody has come. */
 	int64_t convert_ms;
 	bool convert_slow; /* the log has told that it takes long */
+	int64_t lonely_ms; /* it shares, and nobody else is there since then; 0: others are */
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;

@@ -44,6 +44,7 @@ struct client_session *client_session_new(
 	list_init(&session->asked);
 	list_add_tail(&s->sessions, &session->link);
 	s->nsessions++;
+	export->nsessions++;
 	return session;
 }
 
@@ -52,6 +53,7 @@ void client_session_delete(struct client_session *session)
 	session->server->events->deleted(session);
 	list_del(&session->link);
 	session->server->nsessions--;
+	session->export->nsessions--;
 	list_del(&session->turn);
 	free(session->last_seq);
 	free(session);

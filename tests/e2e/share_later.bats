@@ -48,7 +48,7 @@ is_alone() {
 
 # all_leases: how many files are leased, or pinned, by all mounts.
 all_leases() {
-	status_of '[.exports[].leases | .[]] | add'
+	status_of '[.exports[].leases | del(.recalled) | .[]] | add'
 }
 
 # goes_on PROGRAM...: runs it until the test says "enough"; then it must have succeeded.
@@ -415,4 +415,81 @@ writes_to() {
 	cp "$dir/local" "$dir/1/a/copy"
 	cmp "$dir/local" "$dir/2/a/copy"
 	nobody_was_late
+}
+
+# ---- back ----------------------------------------------------------------------------------------------
+
+# bats test_tags=nightly
+@test "when the other one has gone, and no file is open, it is alone again, and shares again later" {
+	use_lease 2
+	start_server
+	come 1
+	come 2
+	mkdir "$dir/1/folder"
+	echo one >"$dir/1/folder/file"
+	cat "$dir/2/folder/file"
+	stat "$dir"/1/folder/* >/dev/null
+	touch -a -d @1000000000 "$dir/2/folder/file"
+	chown 12345 "$dir/2/folder/file"
+	echo log >"$dir/1/log"
+	exec 6>>"$dir/1/log"
+	end_mount 2
+	sleep 8
+	is_sharing 1
+	exec 6>&-
+	until_true 30 is_alone 1
+	[ "$(all_leases)" = 0 ]
+	[ "$(stat -c %X:%u "$dir/1/folder/file")" = 1000000000:12345 ]
+	[ "$(cat "$dir/1/folder/file")" = one ]
+	echo two >"$dir/1/folder/file"
+	echo more >>"$dir/1/log"
+	[ "$(all_leases)" = 0 ]
+	come 2
+	is_sharing 1
+	[ "$(cat "$dir/2/folder/file")" = two ]
+	[ "$(cat "$dir/2/log")" = $'log\nmore' ]
+	echo three >"$dir/2/folder/file"
+	[ "$(cat "$dir/1/folder/file")" = three ]
+	coherence --seconds 3 "$dir/1" "$dir/2"
+	nobody_was_late
+}
+
+# bats test_tags=nightly
+@test "programs go on while mounts come and go, each time with a conversion both ways" {
+	local n
+	use_lease 1
+	start_server
+	come 1
+	mkdir "$dir/1/a"
+	for n in 1 2 3; do
+		come 2
+		coherence --seconds 2 "$dir/1" "$dir/2"
+		end_mount 2
+		until_true 30 is_alone 1
+		coherence --seconds 2 "$dir/1" "$dir/1/a/.."
+	done
+	[ "$(grep -c 'is alone, and needs no lease' "$dir/server.log")" = 3 ]
+	nobody_was_late
+}
+
+# bats test_tags=nightly
+@test "a server that is killed while a mount becomes alone again goes on with it" {
+	use_lease 2
+	start_server
+	come 1
+	come 2
+	echo here >"$dir/1/file"
+	kill_server
+	RMEMFS_CRASH_AT=convert.stored spawn_server
+	until_true 30 test -e "$dir/2/file"
+	end_mount 2
+	exit_status "$server_pid" 60 || [ $? -eq 137 ]
+	server_pid=''
+	start_server
+	until_true 30 is_alone 1
+	[ "$(cat "$dir/1/file")" = here ]
+	echo more >>"$dir/1/file"
+	come 2
+	[ "$(cat "$dir/2/file")" = $'here\nmore' ]
+	is_sharing 1
 }

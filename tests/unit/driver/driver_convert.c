@@ -241,6 +241,37 @@ static void old__are_refused_and_not_waited_for(void **state)
 	}
 }
 
+/* ---- back ------------------------------------------------------------------------------------ */
+
+static void back__not_beside_others_nor_with_leases(void **state)
+{
+	uint64_t ino, number;
+
+	begin(0, ALONE);
+	assert_int_equal(convert(0, CONVERT_ALONE), -EINVAL);
+	assert_int_equal(convert(0, CONVERT_SHARES), 0);
+	assert_int_equal(convert(0, CONVERT_ALONE), -EINVAL);
+	assert_int_equal(convert(0, CONVERT_FORGOT), 0);
+	begin(1, BESIDE);
+	assert_int_equal(convert(0, CONVERT_ALONE), -EBUSY);
+	client_bye(&clients[1]);
+	client_fini(&clients[1]);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	assert_int_equal(convert(0, CONVERT_ALONE), -EBUSY);
+	send_return(0, 14, ino, number, LEASE_NONE, RETURN_UNPIN);
+	expect(0, RPC_RETURN, 14);
+	assert_int_equal(convert(0, CONVERT_ALONE), 0);
+	server_logs(&server, "is alone, and needs no lease from now on");
+	come(1, ALONE);
+	expect_attach(1, ALONE, -EALREADY);
+	expect_attach(1, BESIDE, -EBUSY);
+	expect_asked_to_share(0);
+	client_bye(&clients[0]);
+	end(2);
+	server_check(&server);
+}
+
 /* ---- what it had ----------------------------------------------------------------------------- */
 
 /* Files and directories whose last name it took while it was alone. */
@@ -444,6 +475,7 @@ int driver_run_convert(void)
 		SHARERS_TEST(third__asks_nothing_of_those_that_share),
 		SHARERS_TEST(writer__has_all_readers_converted),
 		SHARERS_TEST(old__are_refused_and_not_waited_for),
+		SHARERS_TEST(back__not_beside_others_nor_with_leases),
 		SHARERS_TEST(convert__what_it_keeps_without_a_name),
 		SHARERS_TEST(convert__its_locks_stay),
 		SHARERS_TEST(server_killed__nobody_is_let_in_before_it_has_forgotten),

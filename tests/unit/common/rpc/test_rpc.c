@@ -565,7 +565,7 @@ static void ranges__out_of_range(void **state)
 	q = request_of(RPC_CONVERT);
 	q.convert.state = 0;
 	assert_refused(&q);
-	q.convert.state = CONVERT_FORGOT + 1;
+	q.convert.state = CONVERT_ALONE + 1;
 	assert_refused(&q);
 	q = request_of(RPC_LOCK);
 	q.lock.kind = 0;

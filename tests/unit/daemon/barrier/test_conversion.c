@@ -173,6 +173,44 @@ static void wanted__again__changes_nothing(void **state)
 	assert_int_equal(phase(), CONVERSION_STILL);
 }
 
+/* ---- back ------------------------------------------------------------------------------------ */
+
+static void back__a_file_is_open__waits(void **state)
+{
+	atomic_store(&fx.fs.sharing, true);
+	fx.inode->nopen = 1;
+	conversion_back_wanted(fx.threads[1]);
+	assert_int_equal(phase(), CONVERSION_NONE);
+	fx.inode->nopen = 0;
+	/* It was tried just now. */
+	conversion_back_wanted(fx.threads[1]);
+	assert_int_equal(phase(), CONVERSION_NONE);
+	fx.fs.conversion->back_ms = 0;
+	conversion_back_wanted(fx.threads[1]);
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	conversion_is_over(&fx.fs);
+}
+
+static void back__while_it_is_alone__is_no_news(void **state)
+{
+	conversion_back_wanted(fx.threads[0]);
+	assert_int_equal(phase(), CONVERSION_NONE);
+}
+
+/* The next conversion is one to share. */
+static void back__is_over__leaves_nothing(void **state)
+{
+	atomic_store(&fx.fs.sharing, true);
+	conversion_back_wanted(fx.threads[0]);
+	assert_true(fx.fs.conversion->back);
+	conversion_is_over(&fx.fs);
+	atomic_store(&fx.fs.sharing, false);
+	conversion_wanted(fx.threads[0]);
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	assert_false(fx.fs.conversion->back);
+	conversion_is_over(&fx.fs);
+}
+
 static void ttl__is_short_and_none_when_another_comes(void **state)
 {
 	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), LEASE_MS / 4);
@@ -249,6 +287,9 @@ int main(void)
 		TEST(wanted__again__changes_nothing),
 		TEST(step__a_pin_is_refused__is_asked_for_again),
 		TEST(pin__pages_are_cached__needs_the_lease),
+		TEST(back__a_file_is_open__waits),
+		TEST(back__while_it_is_alone__is_no_news),
+		TEST(back__is_over__leaves_nothing),
 		TEST(ttl__is_short_and_none_when_another_comes),
 	};
 

@@ -268,6 +268,20 @@ static void setattr__is_right_while_the_owner_is_the_one_that_the_kernel_has(voi
 	one_owner(BOB);
 }
 
+/* Others may have changed the owner before it was alone, and the kernel goes by the old one. */
+static void setattr__of_a_mount_that_is_alone_again_is_checked(void **state)
+{
+	struct request *req;
+
+	is_told(ALICE, STAFF);
+	is_known(BOB, 0644);
+	atomic_store(&fx.fs.sharing, false);
+	req = chmod_by(0, 0600);
+	is_bound(&asked(req)->rights, ALICE, ALICE);
+	answers(req, 0);
+	assert_int_equal(told(), 0);
+}
+
 static void setattr__of_one_who_is_not_seen_is_refused_when_the_owner_has_changed(void **state)
 {
 	struct request *req;
@@ -508,6 +522,7 @@ int main(void)
 		TEST(kernel_owner__is_not_known_when_a_mount_begins_to_share),
 		TEST(kernel_owner__is_not_asked_of_root),
 		TEST(setattr__is_right_while_the_owner_is_the_one_that_the_kernel_has),
+		TEST(setattr__of_a_mount_that_is_alone_again_is_checked),
 		TEST(setattr__of_one_who_is_not_seen_is_refused_when_the_owner_has_changed),
 		TEST(setattr__of_one_who_is_seen_goes_by_the_caller_when_the_owner_has_changed),
 		TEST(setattr__goes_by_the_caller_when_the_kernel_may_have_several_owners),
