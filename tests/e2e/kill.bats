@@ -55,6 +55,8 @@ stopped=(write.post)
 # Points of two daemons, of which one hands its mount over: upgrade.bats.
 moving=(give.offered give.standing give.told give.went give.gone take.ready take.told take.adopted
 	take.connected take.serving)
+# Points of a mount that comes to share: share_later.bats.
+converting=(convert.stored)
 # Points of a daemon that is killed, and of its successor: revive.bats.
 reviving=(rpc.sent rpc.answered open.recorded write.acknowledged revive.opened revive.adopted revive.connected
 	revive.settled revive.resent)
@@ -65,7 +67,7 @@ reviving=(rpc.sent rpc.answered open.recorded write.acknowledged revive.opened r
 	points=$({
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
 			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}" \
-			"${stopped[@]}" "${moving[@]}" "${reviving[@]}"
+			"${stopped[@]}" "${moving[@]}" "${converting[@]}" "${reviving[@]}"
 		cat "$BATS_TEST_DIRNAME"/{power,resize,exports}.bats | tr '\n' ' ' |
 			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)
