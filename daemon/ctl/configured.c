@@ -37,20 +37,20 @@ static bool is_mounted(const char *dir)
 
 int configured_fstab(const char *file, json_t *list)
 {
-	autofree char *buf = malloc(LINE_BYTES);
-	struct mntent line;
 	FILE *in = setmntent(file, "re");
+	char buf[LINE_BYTES];
+	struct mntent line;
 
 	if (!in)
 		return errno == ENOENT ? 0 : -errno;
-	while (buf && getmntent_r(in, &line, buf, LINE_BYTES))
+	while (getmntent_r(in, &line, buf, sizeof(buf)))
 		if (is_ours(&line) && mounts_at_boot(&line) && !is_mounted(line.mnt_dir))
 			json_array_append_new(
 				list, json_pack("{s:s, s:s, s:b, s:s, s:s, s:s}", "kind", "mount",
 					      "name", line.mnt_dir, "unit", 0, "state", "unmounted",
 					      "result", "", "status", ""));
 	endmntent(in);
-	return buf ? 0 : -ENOMEM;
+	return 0;
 }
 
 int configured_list(unsigned limit_ms, json_t **list)
