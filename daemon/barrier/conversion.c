@@ -282,23 +282,23 @@ static bool kernel_is_told(struct fs *fs)
 	return notifier_is_idle(&fs->dropper) && notifier_is_idle(&fs->notifier);
 }
 
-static bool has_no_orphans_to_return(struct fs *fs)
-{
-	return inode_return_is_idle(fs);
-}
-
 /* ---- the moment ------------------------------------------------------------------------------ */
+
+/* The server is asked anew. Data that it has refused was told to its writers. */
+static void forget_locked(struct fs *fs, struct inode *inode)
+{
+	if (!commit_is_clean_locked(inode))
+		commit_forget_locked(inode);
+	inode_unlease_locked(inode);
+	dir_names_forget(&inode->names, &fs->inodes->names);
+}
 
 static void begin_anew(struct inode *inode, void *arg)
 {
 	struct fs *fs = arg;
 
 	pthread_mutex_lock(&inode->lock);
-	/* Data that the server has refused was told to its writers. */
-	if (!commit_is_clean_locked(inode))
-		commit_forget_locked(inode);
-	inode_unlease_locked(inode);
-	dir_names_forget(&inode->names, &fs->inodes->names);
+	forget_locked(fs, inode);
 	kernel_pages_share_locked(inode, fs->threads[0].thread);
 	kernel_owner_share_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
@@ -397,10 +397,7 @@ static void forget_leased(struct inode *inode, void *arg)
 	struct fs *fs = arg;
 
 	pthread_mutex_lock(&inode->lock);
-	if (!commit_is_clean_locked(inode))
-		commit_forget_locked(inode);
-	inode_unlease_locked(inode);
-	dir_names_forget(&inode->names, &fs->inodes->names);
+	forget_locked(fs, inode);
 	kernel_attr_forget_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -480,7 +477,7 @@ static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase
 		conversion_go_on(fs, phase, CONVERSION_STILL);
 	else if (!drains && fs->conversion->back)
 		return_all(fs);
-	else if (!drains && has_no_orphans_to_return(fs) &&
+	else if (!drains && inode_return_is_idle(fs) &&
 		 conversion_go_on(fs, phase, CONVERSION_TELLS))
 		conversion_send(thread, CONVERT_SHARES, shares);
 }

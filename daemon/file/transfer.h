@@ -20,6 +20,8 @@ uint32_t transfer_plan_read_locked(
 uint32_t transfer_plan_write_locked(
 	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
 
+/* Puts the pages that stand for holes into this process' page tables: see request_room(). */
+void transfer_make_zeros_present(void);
 /* Finds the range, holes included, in memory that is mapped in this process; no data buffer is
  * used. False: not all of it is mapped here, now. */
 bool transfer_mapped_locked(struct request *req, const struct inode *inode, uint64_t offset,

@@ -14,6 +14,7 @@
 #include "common/base/util.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/transfer.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/state.h"
 #include "daemon/kcache/stale_pages.h"
@@ -24,11 +25,18 @@ enum { LOOK_MS = 5 };
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
+static void set_revivable(struct fs *fs, bool revivable)
+{
+	fs->requests.revivable = revivable;
+	if (revivable)
+		transfer_make_zeros_present();
+}
+
 void revive_begin_record(struct fs *fs, struct io_thread *threads, struct record *record)
 {
 	session_record(fs->session, threads, record);
 	fs->record = record;
-	fs->requests.revivable = record;
+	set_revivable(fs, record);
 	if (fs->root && !record)
 		fs->root->note = NULL;
 }
@@ -180,7 +188,7 @@ int revive_adopt(struct fs *fs, struct io_thread *threads, struct record *record
 	*revived = (struct revived){0};
 	err = adopt_session(fs, threads, record, &owner, why, whylen);
 	fs->record = record;
-	fs->requests.revivable = true;
+	set_revivable(fs, true);
 	fs->revived = true;
 	if (!err)
 		err = adopt_files(&a, record);

@@ -415,9 +415,8 @@ static void describe_settings(const struct server *s, bool names, json_t *to)
 {
 	json_object_set_new(to, "snapshot_on_stop", json_boolean(s->config->snapshot_on_stop));
 	json_object_set_new(to, "restore_on_start", json_boolean(s->config->restore_on_start));
-	if (names)
-		json_object_set_new(
-			to, "snapshot_dir", status_text_string(s->config->snapshot_dir));
+	json_object_set_new(to, "snapshot_dir",
+		names ? status_text_string(s->config->snapshot_dir) : json_null());
 	json_object_set_new(to, "restart_for", describe_later(s));
 }
 

@@ -239,7 +239,7 @@ add() {
 	run add third 1TiB
 	echo "$output"
 	[ "$status" -eq 1 ]
-	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export (and "*" for metadata, "*" in all): needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
+	[[ $output == "rmemfsctl: $socket: export 'third' is not added: $exports_stay: the memory of 1 export (and 63.9GiB for metadata, 1.1TiB in all): needed 1TiB, free "*"; make the exports smaller or the memory larger" ]]
 	run add default 48MiB
 	[ "$status" -eq 1 ]
 	[[ $output == *": export 'default' is not added: nothing is reloaded: $dir/exports.d/default.conf:2: exports: 'default': there is another export of this name in "* ]]
@@ -710,7 +710,7 @@ holds_new() {
 	refused "export 'a' is configured with 32GiB and has regions of 16MiB: clients reach 1024 of them, so it can have 16GiB"
 	add_file a 32
 	add_file big $((128 << 10))
-	refused "in all): needed 127.9GiB, free "
+	refused "the memory of 1 export (and 8134MiB for metadata, 135.8GiB in all): needed 127.9GiB, free "
 	add_file big 128
 	bytes_are big 128
 	bytes_are a 32

@@ -222,7 +222,7 @@ checked() {
 	check
 	[ "$status" -eq 78 ]
 	[[ $output == *"export 'a' exists with 64MiB and is configured with 65MiB: it can have 64MiB or 80MiB, by whole regions of 16MiB"* ]]
-	[[ $output == *"the memory of 3 exports (and "*" for metadata, "*" in all): needed 908.0TiB, free "*"; make the exports smaller or the memory larger"* ]]
+	[[ $output == *"the memory of 3 exports (and 56.7TiB for metadata, 964.7TiB in all): needed 908.0TiB, free "*"; make the exports smaller or the memory larger"* ]]
 	[[ $output == *"snapshot_dir: $dir/nowhere does not exist: make it first (install -d -m 700), for the server's user"* ]]
 	[[ $output == *"can't listen on shm:$dir/no/such/socket: no such directory: make it first"* ]]
 	[[ $output == *"can't listen on tcp:192.0.2.1:7470: not an address of this machine: see 'ip address'"* ]]

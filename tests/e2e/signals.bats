@@ -85,11 +85,20 @@ waiting() {
 	cmp -n $((4 << 20)) "$dir/a" "$mnt/a"
 }
 
-# go_on PID...: none has ended. One that waits may run for a moment, as io_uring's threads come and go.
+# go_on PID...: none ends while the daemon looks for callers that end, and all of them wait. One that waits may run
+# for a moment, as io_uring's threads come and go. When the server is back each ends well.
 go_on() {
-	local pid
+	local n pid
+	for n in {1..20}; do
+		for pid in "$@"; do
+			! ended "$pid" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
+		done
+		until_true 10 waiting "$@"
+		sleep 0.1
+	done
+	start_server
 	for pid in "$@"; do
-		! ended "$pid" || return 1
+		exit_status "$pid" 30 || die "a program ended with status $?: $(tail "$dir"/{thread,uring}.* 2>&1)"
 	done
 }
 
@@ -126,7 +135,7 @@ have_threads() {
 
 # Nobody has killed the program, so it must not see EINTR.
 @test "asynchronous direct I/O outlives the thread that began it, while the server is away" {
-	local pids kind n
+	local pids kind
 	mount_rmem
 	random_file "$dir/a" 8
 	cp "$dir/a" "$mnt/a"
@@ -135,15 +144,7 @@ have_threads() {
 	done
 	kill_server
 	begin_outliving
-	# The daemon has looked for callers that end in the meantime.
-	for n in {1..20}; do
-		go_on "${pids[@]}" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
-		sleep 0.1
-	done
-	start_server
-	for n in "${pids[@]}"; do
-		exit_status "$n" 30 || die "a program ended with status $?: $(tail "$dir"/{thread,uring}.*)"
-	done
+	go_on "${pids[@]}"
 	for kind in $(outliving_kinds); do
 		[ "$(cat "$dir/$kind.read")" -eq $((4 << 20)) ]
 		direct written "$mnt/$kind" $((4 << 20))
@@ -197,18 +198,10 @@ begin_unseen() {
 }
 
 @test "asynchronous direct I/O outlives a thread that ended before the daemon had its requests" {
-	local pids n
+	local pids
 	mount_rmem
 	begin_unseen
-	# The daemon has looked for callers that end in the meantime.
-	for n in {1..20}; do
-		go_on "${pids[@]}" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
-		sleep 0.1
-	done
-	start_server
-	for n in "${pids[@]}"; do
-		exit_status "$n" 30 || die "a program ended with status $?: $(tail "$dir"/thread.*)"
-	done
+	go_on "${pids[@]}"
 	[ "$(cat "$dir/thread.read")" -eq $((4 << 20)) ]
 	direct written "$mnt/thread" $((4 << 20))
 }

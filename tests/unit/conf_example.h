@@ -101,38 +101,4 @@ static inline void example_is_complete(struct conf_example *example, const struc
 		free(example->names[i]);
 }
 
-/* Is the key's value the same in both? The caller compares groups itself. */
-/* NULL: not set. */
-static inline bool example_same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static inline bool example_same_value(const struct conf_key *key, const void *a, const void *b)
-{
-	const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
-	const struct conf_strings *s = x, *t = y;
-	bool same = true;
-
-	switch (key->type) {
-	case CONF_BOOL:
-		return *(const bool *)x == *(const bool *)y;
-	case CONF_UINT:
-	case CONF_SIZE:
-		return *(const uint64_t *)x == *(const uint64_t *)y;
-	case CONF_ENUM:
-		return *(const int *)x == *(const int *)y;
-	case CONF_STRING:
-	case CONF_ID:
-		return example_same_text(*(char *const *)x, *(char *const *)y);
-	case CONF_STRINGS:
-		for (size_t i = 0; same && i < s->n; i++)
-			same = s->n == t->n && strcmp(s->v[i], t->v[i]) == 0;
-		return same && s->n == t->n;
-	case CONF_GROUPS:
-		break;
-	}
-	return false;
-}
-
 #endif

@@ -31,13 +31,14 @@ make_server() {
 	systemctl enable --now rmemfs-server
 }
 
-# make_client KEY-LINE: a mount by unit, and one by fstab that comes at the first access.
+# make_client KEY-LINE: a mount by unit, and one by fstab that comes at the first access. Few buffers: an emulator with
+# one processor stands still for seconds while Soft-RoCE registers 32 MiB, and connections of other mounts are lost.
 make_client() {
 	(umask 077 && echo "$1" >/etc/rmemfs/keys/web.key)
-	printf '%s\n' SOURCE=10.9.0.1:/data MOUNTPOINT=/srv/data OPTIONS=share,key=/etc/rmemfs/keys/web.key \
+	printf '%s\n' SOURCE=10.9.0.1:/data MOUNTPOINT=/srv/data OPTIONS=share,buffers=2,key=/etc/rmemfs/keys/web.key \
 		>/etc/rmemfs/mounts/data.env
 	mkdir -p /srv/data /srv/auto
-	echo '10.9.0.1:/data /srv/auto rmemfs _netdev,nofail,x-systemd.automount,share,key=/etc/rmemfs/keys/web.key 0 0' \
+	echo '10.9.0.1:/data /srv/auto rmemfs _netdev,nofail,x-systemd.automount,share,buffers=2,key=/etc/rmemfs/keys/web.key 0 0' \
 		>>/etc/fstab
 	systemctl daemon-reload
 	systemctl start remote-fs.target
@@ -96,12 +97,10 @@ stop_ms() {
 			| (($to.__REALTIME_TIMESTAMP | tonumber) - ($from.__REALTIME_TIMESTAMP | tonumber)) / 1000 | floor'
 }
 
-# is_calm [BOOT]: nothing of ours in the journal frightens for nothing. An emulator may stand still for seconds:
-# the daemon says so, and a connection may be lost by that.
+# The journal of ours says nothing that frightens for nothing.
 is_calm() {
-	local lines paused='^thread [0-9]+ did not run for '
-	lines=$(journalctl -b "${1:-0}" -p warning --no-pager -o cat -u 'rmemfs*')
-	! grep -qE "$paused" <<<"$lines" || lines=$(grep -vE "$paused|: connection lost: " <<<"$lines" || true)
+	local lines
+	lines=$(journalctl -b "${1:-0}" -p warning --no-pager -o cat -u 'rmemfs*' | grep -vE "${2:-^\$}" || true)
 	[ -z "$lines" ] || die "$lines"
 }
 

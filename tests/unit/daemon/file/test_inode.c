@@ -1,45 +1,9 @@
 /* The client's knowledge of inodes while others are forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "daemon/serve/inode_parts.h"
-#include "daemon/op/fs_parts.h"
-#include "daemon/file/inode_return.h"
-#include "daemon/serve/fs_block.h"
+#include "tests/unit/daemon/inode_table_fixture.h"
 
 enum { OTHER = 70, INO = 71, SIZE = 12345 };
 
 static const struct attr file = {.ino = INO, .mode = S_IFREG | 0600, .nlink = 1, .size = SIZE};
-
-static int setup(void **state)
-{
-	struct fs_block *block = calloc(1, sizeof(*block));
-	struct fs *fs = &block->fs;
-
-	if (!block)
-		return -1;
-	fs_wire(fs, &block->parts);
-	if (inode_table_init(fs->inodes, &inode_parts_hooks))
-		return -1;
-	grants_init(fs->grants);
-	inode_return_init(fs->returns);
-	*state = fs;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fs *fs = *state;
-
-	inode_table_fini(fs->inodes);
-	inode_return_fini(fs->returns);
-	grants_fini(fs->grants);
-	free(fs);
-	return 0;
-}
 
 /* An inode that this client has changed leaves the table. */
 static void forget_changed(struct fs *fs)
@@ -337,37 +301,39 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			inode_learn__refuses_what_is_older_than_a_forgotten_change, setup,
-			teardown),
+			inode_learn__refuses_what_is_older_than_a_forgotten_change,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_learn_new__takes_it_whatever_is_forgotten,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_learn_new__leaves_what_is_known,
+			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(
-			inode_learn_new__takes_it_whatever_is_forgotten, setup, teardown),
+			inode_learn__of_a_bare_one__takes_it_whatever_is_forgotten,
+			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(
-			inode_learn_new__leaves_what_is_known, setup, teardown),
+			inode_learn__of_a_bare_one_while_it_changes__shows_the_answer,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_learn__of_a_bare_orphan__takes_it,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_lacks_name__of_a_directory_that_is_new,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_lacks_name__not_of_one_that_was_used_before,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_learn_entry__finds_the_name_of_a_nameless_one,
+			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(
-			inode_learn__of_a_bare_one__takes_it_whatever_is_forgotten, setup,
-			teardown),
+			commit_start__tells_nothing_where_nothing_is_left_to_tell,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_change_end__leaves_what_was_set_here,
+			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(
-			inode_learn__of_a_bare_one_while_it_changes__shows_the_answer, setup,
-			teardown),
+			inode_change_names_end__leaves_what_was_committed_meanwhile,
+			inode_table_setup, inode_table_teardown),
+		cmocka_unit_test_setup_teardown(inode_change_names_end__takes_all_else,
+			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(
-			inode_learn__of_a_bare_orphan__takes_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_lacks_name__of_a_directory_that_is_new, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_lacks_name__not_of_one_that_was_used_before, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_learn_entry__finds_the_name_of_a_nameless_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			commit_start__tells_nothing_where_nothing_is_left_to_tell, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_change_end__leaves_what_was_set_here, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_change_names_end__leaves_what_was_committed_meanwhile, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_change_names_end__takes_all_else, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			inode_change_end__in_doubt_there_may_be_capabilities, setup, teardown),
+			inode_change_end__in_doubt_there_may_be_capabilities, inode_table_setup,
+			inode_table_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,44 +1,17 @@
 /* test_inode_path.c - how messages name inodes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "daemon/file/inode_path.h"
-#include "daemon/file/inode_return.h"
-#include "daemon/op/fs_parts.h"
-#include "daemon/serve/fs_block.h"
-#include "daemon/serve/inode_parts.h"
+#include "tests/unit/daemon/inode_table_fixture.h"
 
 enum { DIR = 70, INO = 71 };
 
 static int setup(void **state)
 {
-	struct fs_block *block = calloc(1, sizeof(*block));
-	struct fs *fs = &block->fs;
-
-	if (!block)
-		return -1;
-	fs_wire(fs, &block->parts);
-	if (inode_table_init(fs->inodes, &inode_parts_hooks))
-		return -1;
-	grants_init(fs->grants);
-	inode_return_init(fs->returns);
-	fs->sharing = true;
-	*state = fs;
-	return 0;
-}
-
-static int teardown(void **state)
-{
+	int r = inode_table_setup(state);
 	struct fs *fs = *state;
 
-	inode_table_fini(fs->inodes);
-	inode_return_fini(fs->returns);
-	grants_fini(fs->grants);
-	free(fs);
-	return 0;
+	if (!r)
+		fs->sharing = true;
+	return r;
 }
 
 static void assert_named(struct inode *inode, const char *expected)
@@ -83,9 +56,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			name__has_the_path_as_far_as_it_is_known, setup, teardown),
+			name__has_the_path_as_far_as_it_is_known, setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(
-			name__is_a_number_where_no_path_is_noted, setup, teardown),
+			name__is_a_number_where_no_path_is_noted, setup, inode_table_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void check_line(const char *file, const char *name, bool first)
 	if (client_config_read(&config, file, why, sizeof(why)))
 		fail_msg("%s", why);
 	assert_non_null(key);
-	if (first && !is_automatic(name) && !example_same_value(key, &config, &defaults))
+	if (first && !is_automatic(name) && !conf_equal(key, &config, &defaults))
 		fail_msg("the example shows another default of %s", name);
 	client_config_fini(&config);
 	client_config_fini(&defaults);
@@ -45,7 +45,7 @@ static void example__as_it_is_changes_nothing(void **state)
 	assert_int_equal(
 		client_config_read(&config, RMEMFS_CONFIG_DIR "/client.conf", why, sizeof(why)), 0);
 	for (const struct conf_key *key = client_config_keys; key->name; key++)
-		assert_true(example_same_value(key, &config, &defaults));
+		assert_true(conf_equal(key, &config, &defaults));
 	client_config_fini(&config);
 	client_config_fini(&defaults);
 }

@@ -457,7 +457,7 @@ static bool same_setting(
 		return a->numa_node == 0 || a->numa_node == b->numa_node;
 	if (strcmp(key->name, "metadata_reserve") == 0)
 		return server_config_store_bytes(a) == server_config_store_bytes(b);
-	return example_same_value(key, a, b);
+	return conf_equal(key, a, b);
 }
 
 static void check_line(const char *file, const char *name, bool first)
