@@ -135,12 +135,22 @@ count_tap() {
 		}' "$1"
 }
 
-# note_failures STAGE TRANSPORT LOG: each test that failed, with the first lines that it has printed.
+# note_failures STAGE TRANSPORT LOG: each test that failed, with the first and the last lines that it has printed.
 note_failures() {
-	awk -v stage="$1 ($2)" -v lines=12 '
-		/^not ok [0-9]/ && !/# [Ss][Kk][Ii][Pp]/ { print stage ": " $0; left = lines; next }
-		/^(ok|not ok|1\.\.)/ { left = 0 }
-		/^#/ && left-- > 0 { print "    " substr($0, 1, 300) }
+	awk -v stage="$1 ($2)" -v first=12 -v last=30 '
+		function show(i) {
+			for (i = 1; i <= n; i++) {
+				if (i <= first || i > n - last)
+					print "    " substr(line[i], 1, 300)
+				else if (i == first + 1)
+					print "    ..."
+			}
+			n = 0
+		}
+		/^(ok|not ok|1\.\.)/ { show(); fails = 0 }
+		/^not ok [0-9]/ && !/# [Ss][Kk][Ii][Pp]/ { print stage ": " $0; fails = 1 }
+		/^#/ && fails { line[++n] = $0 }
+		END { show() }
 	' "$3" >>"$work/failures"
 }
 

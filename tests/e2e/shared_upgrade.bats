@@ -58,15 +58,17 @@ move() {
 	taken "$1" "$old"
 }
 
-# may_move N: the same, unless operations take too long, as on a slow machine. Then the mount stays.
+# may_move N: the same, unless operations take too long, as on a slow machine. Then the mount stays. The daemon
+# may write into the log, too, behind what the upgrade has said.
 may_move() {
-	local old
+	local old nlines
 	old=$(pid_of "$1")
+	nlines=$(wc -l <"$dir/mount.$1.log")
 	if upgrade "$1"; then
 		taken "$1" "$old"
 		nmoves=$((nmoves + 1))
 	else
-		[[ $(tail -n 1 "$dir/mount.$1.log") == *'have not ended within'* ]]
+		tail -n +$((nlines + 1)) "$dir/mount.$1.log" | grep -q '^rmemfs: .* have not ended within'
 		[ "$(pid_of "$1")" = "$old" ]
 	fi
 }
