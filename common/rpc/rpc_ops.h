@@ -56,6 +56,7 @@ enum rpc_op {
 	RPC_QUOTA, /* reserve pages of an owner's quota, or give them back */
 	RPC_LEASE, /* a right to an inode of a shared export */
 	RPC_LOCK,  /* flock(2) and fcntl(2) at a shared export */
+	RPC_MAKE,  /* CREATE, and COMMIT of what was written since: of a lent inode number */
 	RPC_OP_MAX,
 };
 
