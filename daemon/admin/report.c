@@ -226,16 +226,21 @@ static const char *ack_name(enum ack_mode mode)
 	return mode == ACK_LOCAL ? "local" : "remote";
 }
 
+static const char *names_name(enum names_mode mode)
+{
+	return mode == NAMES_LOCAL ? "local" : "remote";
+}
+
 static json_t *describe_options(const struct fs_options *options)
 {
 	const struct session_options *session = &options->session;
 	bool verbs = session->auto_transport ? !session->without_verbs
 					     : session->transport == TRANSPORT_VERBS;
 
-	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:b}", "share", session->sharing, "cache",
-		cache_name(options->cache), "ack", ack_name(options->ack), "io_threads",
-		json_u64(session->io_threads), "soft_ms", json_u64(session->soft_ms), "verbs",
-		verbs);
+	return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:b}", "share", session->sharing, "cache",
+		cache_name(options->cache), "ack", ack_name(options->ack), "names",
+		names_name(options->names), "io_threads", json_u64(session->io_threads), "soft_ms",
+		json_u64(session->soft_ms), "verbs", verbs);
 }
 
 static void describe_mount(
