@@ -311,7 +311,7 @@ words_of() {
 
 # Members of the JSON: the words of the code that writes it, but not those that describe states.
 json() {
-	sed '/^[a-z].*_state_name(/,/^}/d' server/admin/status.c server/admin/who.c server/admin/trouble.c | words_of >"$work/status.c"
+	sed '/^[a-z].*_state_name(/,/^}/d' server/admin/{status,who,trouble,keys}.c | words_of >"$work/status.c"
 	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
 		grep . >"$work/rmemfsctl.8"
 	same "members of the JSON" "$work/status.c" "$work/rmemfsctl.8"

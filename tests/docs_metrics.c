@@ -23,7 +23,8 @@ static json_t *make_mount(void)
 int main(void)
 {
 	json_t *mounts = json_pack("[o]", make_mount());
-	json_t *server = json_pack("{s:[{s:s}]}", "exports", "name", "export");
+	json_t *server = json_pack(
+		"{s:[{s:s}], s:[{s:s}]}", "exports", "name", "export", "keys", "key", "web-k7q2");
 	const struct observed seen = {
 		.mounts = mounts, .server = server, .server_wanted = true, .details = true};
 

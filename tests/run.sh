@@ -3,7 +3,7 @@
 #
 # Every stage speaks TAP. Its output goes to the screen and to a log, and the log is counted. A
 # stage that fails, or gives fewer results than it announced, counts as failed: a crash in the
-# middle loses nothing.
+# middle loses nothing. The failures are shown again at the end.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -135,6 +135,15 @@ count_tap() {
 		}' "$1"
 }
 
+# note_failures STAGE TRANSPORT LOG: each test that failed, with the first lines that it has printed.
+note_failures() {
+	awk -v stage="$1 ($2)" -v lines=12 '
+		/^not ok [0-9]/ && !/# [Ss][Kk][Ii][Pp]/ { print stage ": " $0; left = lines; next }
+		/^(ok|not ok|1\.\.)/ { left = 0 }
+		/^#/ && left-- > 0 { print "    " substr($0, 1, 300) }
+	' "$3" >>"$work/failures"
+}
+
 # Seconds for one command of a stage, so that a silent one ends.
 limit=2500
 
@@ -150,6 +159,7 @@ run_tap() {
 	echo "== $stage ($transport)"
 	timeout -k 10 "$limit" "$@" </dev/null 2>&1 | tee "$log" || status=$?
 	read -r passed failed skipped permitted < <(count_tap "$log")
+	note_failures "$stage" "$transport" "$log"
 	if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
 		echo "== $stage ($transport) ended with status $status"
 		failed=1
@@ -190,6 +200,7 @@ demand_nothing_left() {
 report() {
 	local strict=$1
 	echo
+	[ ! -s "$work/failures" ] || head -n 150 "$work/failures"
 	awk '
 		$2 != "none" { passed[$2] += $3 }
 		END { for (t in passed) printf "over %s: %d passed\n", t, passed[t] }

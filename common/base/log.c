@@ -55,6 +55,11 @@ void log_set_journal(bool journal)
 	__atomic_store_n(&state.journal, journal, __ATOMIC_RELAXED);
 }
 
+bool log_is_journal(void)
+{
+	return __atomic_load_n(&state.journal, __ATOMIC_RELAXED);
+}
+
 void log_set_level(enum log_level level)
 {
 	__atomic_store_n(&state.level, level, __ATOMIC_RELAXED);

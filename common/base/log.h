@@ -36,6 +36,7 @@ void log_set_level(enum log_level level);
 /* Whether standard error leads to the journal from now on; log_init() has found out itself
  * before. */
 void log_set_journal(bool journal);
+bool log_is_journal(void);
 /* "error", "warning", "notice", "info", "debug". */
 extern const struct word log_level_words[];
 const char *log_level_name(enum log_level level);

@@ -45,3 +45,11 @@ int map_file(int fd, uint64_t len, int prot, void **addr)
 	*addr = at;
 	return 0;
 }
+
+void map_populate(const void *at, size_t len, bool to_write)
+{
+	uintptr_t from = (uintptr_t)at & ~(uintptr_t)(PAGE_BYTES - 1);
+
+	madvise((void *)from, (uintptr_t)at + len - from,
+		to_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}

@@ -56,6 +56,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
 		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
 		[RPC_MAKE] = {"make", .mutates = true, .slotted = true},
+		[RPC_CONVERT] = {"convert", .mutates = true, .slotted = true},
 	};
 
 	return op < ARRAY_SIZE(ops) ? &ops[op] : &none;
@@ -143,7 +144,8 @@ bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall)
 	if (!wire_in_left(r))
 		return false;
 	get_recall(r, recall);
-	r->truncated |= !keep_ok(recall->keep) && recall->keep != RECALL_LOCKS;
+	r->truncated |= !keep_ok(recall->keep) && recall->keep != RECALL_LOCKS &&
+			recall->keep != RECALL_SHARE;
 	return !r->truncated;
 }
 

@@ -15,7 +15,7 @@ enum rpc_op {
 	RPC_SNAPSHOT,   /* admin; needs no ATTACH */
 	RPC_WHO,        /* the same: the sessions that have a file or wait for it */
 	RPC_CANCEL,     /* withdraws a request that waits for another session */
-	RPC_RELOAD,     /* admin; needs no ATTACH: reads clients and their keys anew */
+	RPC_RELOAD,     /* admin; needs no ATTACH: reads the configuration anew */
 	RPC_AUTH,       /* before ATTACH: proves a key, and makes the server prove that it has it */
 	RPC_EVICT,      /* admin; needs no ATTACH: ends a session */
 	RPC_LOG,        /* the same: sets the server's log level */
@@ -52,11 +52,12 @@ enum rpc_op {
 	RPC_REMOVEXATTR,
 	RPC_STAGE, /* the first parts of a long value, for SETXATTR */
 	RPC_FALLOCATE,
-	RPC_COPY,  /* from file to file, within the server */
-	RPC_QUOTA, /* reserve pages of an owner's quota, or give them back */
-	RPC_LEASE, /* a right to an inode of a shared export */
-	RPC_LOCK,  /* flock(2) and fcntl(2) at a shared export */
-	RPC_MAKE,  /* CREATE, and COMMIT of what was written since: of a lent inode number */
+	RPC_COPY,    /* from file to file, within the server */
+	RPC_QUOTA,   /* reserve pages of an owner's quota, or give them back */
+	RPC_LEASE,   /* a right to an inode of a shared export */
+	RPC_LOCK,    /* flock(2) and fcntl(2) at a shared export */
+	RPC_CONVERT, /* a session that was alone goes by leases from now on */
+	RPC_MAKE,    /* CREATE, and COMMIT of what was written since: of a lent inode number */
 	RPC_OP_MAX,
 };
 

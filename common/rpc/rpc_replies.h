@@ -71,11 +71,14 @@ struct rpc_ping_reply {
 struct rpc_recall {
 	uint64_t ino;
 	uint64_t number;
-	uint8_t keep; /* less than LEASE_EXCLUSIVE; or RECALL_LOCKS */
+	uint8_t keep; /* less than LEASE_EXCLUSIVE; or RECALL_LOCKS, or RECALL_SHARE */
 };
 
 /* Not a recall: the session can now have a lock of the inode, for which it waits by this number. */
 enum { RECALL_LOCKS = 128 };
+/* Not a recall, of inode 0: another session wants the export, and waits until this one, which has
+ * ATTACH_CONVERTS and is alone, has sent CONVERT. */
+enum { RECALL_SHARE = 129 };
 
 /* An element of RETURN_LEASES. A lease that got a greater number since stays, and so does its pin.
  * If the session has neither, RETURN changes nothing. */
@@ -244,7 +247,7 @@ struct rpc_reply {
 		struct rpc_auth_reply auth;
 		struct rpc_regions_reply regions;
 		struct rpc_ping_reply ping;
-		struct rpc_status_reply status_text; /* STATUS and WHO */
+		struct rpc_status_reply status_text; /* STATUS, WHO, RELOAD */
 		struct rpc_entry_reply entry;
 		struct rpc_attr_reply attr;
 		struct rpc_remove_reply remove;

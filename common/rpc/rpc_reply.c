@@ -263,6 +263,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_PING, ping, ping)                \
 	F(RPC_STATUS, status, status_text)     \
 	F(RPC_WHO, status, status_text)        \
+	F(RPC_RELOAD, status, status_text)     \
 	F(RPC_SNAPSHOT, snapshot, snapshot)    \
 	F(RPC_GETXATTR, getxattr, getxattr)    \
 	F(RPC_LISTXATTR, listxattr, listxattr) \
@@ -295,11 +296,11 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 #define NO_BODIES(F)  \
 	F(RPC_BYE)    \
 	F(RPC_CANCEL) \
-	F(RPC_RELOAD) \
 	F(RPC_EVICT)  \
 	F(RPC_LOG)    \
 	F(RPC_TRIAL)  \
-	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
+	F(RPC_RETURN) \
+	F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_CONVERT) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 
 /* 0 or -errno, except -ECANCELED: a client marks with it the requests that it has withdrawn
@@ -375,6 +376,7 @@ size_t rpc_reply_tail_at(unsigned op, uint32_t version)
 		return RPC_TAIL_AT(PING_FIELDS);
 	case RPC_STATUS:
 	case RPC_WHO:
+	case RPC_RELOAD:
 		return RPC_TAIL_AT(STATUS_FIELDS);
 	case RPC_READDIR:
 		return RPC_TAIL_AT(READDIR_FIELDS);

@@ -313,6 +313,9 @@ RPC_MESSAGE(lease, struct rpc_lease, LEASE_FIELDS)
 	F(u8, type)
 RPC_MESSAGE(lock, struct rpc_lock, LOCK_FIELDS)
 
+#define CONVERT_FIELDS(F) F(u8, state)
+RPC_MESSAGE(convert, struct rpc_convert, CONVERT_FIELDS)
+
 #define FROZEN_FIELDS(F) F(u64, snapshot)
 RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 
@@ -358,6 +361,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_COPY, copy, copy)                      \
 	F(RPC_QUOTA, quota, quota)                   \
 	F(RPC_LEASE, lease, lease)                   \
+	F(RPC_CONVERT, convert, convert)             \
 	F(RPC_GETLK, lock, lock)                     \
 	F(RPC_LOCK, lock, lock)
 #define NO_BODIES(F) F(RPC_STATFS) F(RPC_RELOAD) F(RPC_TRIAL) F(RPC_OP_MAX)
@@ -498,6 +502,8 @@ static bool body_ok(const struct rpc_request *q)
 		return tail_of(&q->unprotect.tail, RPC_EXTENT_BYTES);
 	case RPC_LEASE:
 		return lease_ok(&q->lease);
+	case RPC_CONVERT:
+		return q->convert.state == CONVERT_SHARES || q->convert.state == CONVERT_FORGOT;
 	case RPC_GETLK:
 		return lock_ok(&q->lock) && q->lock.type != LOCK_FREE && !q->lock.wait;
 	case RPC_LOCK:

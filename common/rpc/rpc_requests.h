@@ -16,7 +16,11 @@ enum {
 	/* Other sessions with this flag may write, too: what the client knows of an inode needs a
 	 * lease. */
 	ATTACH_SHARED = 4,
-	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE | ATTACH_SHARED,
+	/* Without ATTACH_SHARED: this session has the export for itself until another one comes.
+	 * Then PING's reply asks for CONVERT (RECALL_SHARE). If others are there already, the
+	 * answer is -EALREADY, and the client asks again, with ATTACH_SHARED. */
+	ATTACH_CONVERTS = 8,
+	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE | ATTACH_SHARED | ATTACH_CONVERTS,
 };
 
 /* Refusals: -EIDRM: the session has ended, and the store is the same. -ESTALE: the store is another
@@ -480,6 +484,15 @@ struct rpc_unprotect {
 	struct rpc_tail tail; /* extents; fpage 0 */
 };
 
+/* Only of a session with ATTACH_CONVERTS. CONVERT_SHARES: nothing of it is under way, all is
+ * committed, and from the reply on it goes by leases and has none. Its kernel may still show names
+ * and attributes that it was told before, so no other session begins yet. CONVERT_FORGOT: the
+ * kernel has no such thing any more, and the files that are open are pinned. */
+enum rpc_convert_state { CONVERT_SHARES = 1, CONVERT_FORGOT };
+struct rpc_convert {
+	uint8_t state;
+};
+
 struct rpc_frozen {
 	uint64_t snapshot; /* from PING's reply */
 };
@@ -523,6 +536,7 @@ struct rpc_request {
 		struct rpc_frozen frozen;
 		struct rpc_lease lease;
 		struct rpc_lock lock; /* LOCK and GETLK */
+		struct rpc_convert convert;
 	};
 };
 

@@ -16,6 +16,7 @@
 #include "common/base/mount_socket.h"
 #include "common/base/util.h"
 #include "daemon/admin/look.h"
+#include "daemon/op/fs_parts.h"
 
 enum { AGAIN_MS = 100, BIND_TRIES = 10 };
 enum { FD_STOP, FD_LISTEN, FD_PEERS, NFDS = FD_PEERS + CONTROL_PEERS };
@@ -56,7 +57,7 @@ static char *control_error(const char *text)
 	return asprintf(&answer, "{\"error\":\"%s\"}", text) < 0 ? NULL : answer;
 }
 
-static char *set_level(const struct control_peer *peer, const char *word)
+static char *set_level(struct fs *fs, const struct control_peer *peer, const char *word)
 {
 	int level;
 
@@ -65,6 +66,7 @@ static char *set_level(const struct control_peer *peer, const char *word)
 	if (!word_find(log_level_words, word, &level))
 		return control_error("there is no such level");
 	log_set_level((enum log_level)level);
+	atomic_store(&fs->tracing, level == LOG_LEVEL_DEBUG);
 	log_notice("log level: %s, as an admin wants", word);
 	return strdup("{}");
 }
@@ -99,7 +101,7 @@ static char *answer_to(const struct control *c, const struct control_peer *peer)
 	if (strcmp(peer->question, handover_question) == 0)
 		return refuse_offer(peer);
 	if (strncmp(peer->question, log_command, strlen(log_command)) == 0)
-		return set_level(peer, peer->question + strlen(log_command));
+		return set_level(c->facts.fs, peer, peer->question + strlen(log_command));
 	return control_error("this version of rmemfs does not know the question");
 }
 

@@ -231,16 +231,18 @@ static const char *names_name(enum names_mode mode)
 	return mode == NAMES_LOCAL ? "local" : "remote";
 }
 
-static json_t *describe_options(const struct fs_options *options)
+static json_t *describe_options(const struct fs *fs)
 {
+	const struct fs_options *options = &fs->options;
 	const struct session_options *session = &options->session;
 	bool verbs = session->auto_transport ? !session->without_verbs
 					     : session->transport == TRANSPORT_VERBS;
 
-	return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:b}", "share", session->sharing, "cache",
-		cache_name(options->cache), "ack", ack_name(options->ack), "names",
-		names_name(options->names), "io_threads", json_u64(session->io_threads), "soft_ms",
-		json_u64(session->soft_ms), "verbs", verbs);
+	return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:b}", "share",
+		(int)atomic_load(&fs->sharing), "cache", cache_name(options->cache), "ack",
+		ack_name(options->ack), "names", names_name(options->names), "io_threads",
+		json_u64(session->io_threads), "soft_ms", json_u64(session->soft_ms), "verbs",
+		verbs);
 }
 
 static void describe_mount(
@@ -261,7 +263,7 @@ static void describe_mount(
 	json_object_set_new(to, "wire_version", json_integer(wire_version()));
 	json_object_set_new(to, "mounted", json_integer(facts->mounted_s));
 	json_object_set_new(to, "mounted_ms", json_integer(now_ms() - facts->mounted_ms));
-	json_object_set_new(to, "options", describe_options(&fs->options));
+	json_object_set_new(to, "options", describe_options(fs));
 }
 
 char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned limit_ms)

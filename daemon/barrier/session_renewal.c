@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
@@ -102,14 +103,11 @@ static void forget_inode(struct inode *inode, void *arg)
 
 static void log_lost(struct lost_files *files, const char *what)
 {
-	char path[PATH_TEXT_BYTES];
+	char text[PATH_INODE_BYTES];
 
 	for (unsigned i = 0; i < files->n && i < NAMED_MAX; i++) {
-		struct inode *inode = files->named[i];
-
-		path_describe(inode, path, sizeof(path));
-		log_error("inode %llu, %s: %s", (unsigned long long)inode->ino, path, what);
-		inode_put(inode);
+		log_error("%s: %s", path_name_inode(files->named[i], text), what);
+		inode_put(files->named[i]);
 	}
 	if (files->n > NAMED_MAX)
 		log_error("%u more files: %s", files->n - NAMED_MAX, what);
@@ -129,6 +127,10 @@ static void forget(struct io_thread *thread)
 	log_lost(&lost.written, "what was written last is lost with the session");
 	log_lost(&lost.locked,
 		"its locks are lost with the session; it fails with EIO until it is closed");
+	/* One that was alone, and did not share in time, comes back as one of several. */
+	session_share(fs->session);
+	atomic_store(&fs->sharing, true);
+	conversion_is_over(fs);
 	session_begin_anew(fs->session);
 	/* Operations that waited for room go on, in the new session. */
 	inode_return_forget(thread);
@@ -139,7 +141,8 @@ static void forget(struct io_thread *thread)
 /* Whether it waits for a session, and knows nothing of the old one. */
 static bool is_held(const struct op *op)
 {
-	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_REMOUNT;
+	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_CONVERSION ||
+	       op->wait == OP_AT_REMOUNT;
 }
 
 /* An operation that has sent something ends with its calls. */

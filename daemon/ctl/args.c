@@ -240,9 +240,10 @@ static const struct command {
 	[CTL_RELOAD] =
 		{
 			.purpose = "makes a server read its configuration and all keys anew",
-			.help = HELP_HOST,
+			.help = HELP_HOST HELP_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
+			.json = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_EXPORTS] =

@@ -263,6 +263,9 @@ static int take_done(struct ctl *ctl, const struct event *event)
 	ctl->answered = true;
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	if (rep.op == RPC_RELOAD && rep.status_text.tail.len)
+		ctl->text =
+			strndup((const char *)rep.status_text.tail.data, rep.status_text.tail.len);
 	return 0;
 }
 
@@ -589,8 +592,8 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 	return err ? err : connect_and_ask(&ctl);
 }
 
-int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, enum ctl_end *end,
-	char *why, size_t whylen)
+static int give_order(const char *where, int timeout_ms, const struct rpc_request *order,
+	char **text, enum ctl_end *end, char *why, size_t whylen)
 {
 	struct ctl ctl = {
 		.until_ms = now_ms() + timeout_ms, .order = order, .why = why, .whylen = whylen};
@@ -608,7 +611,23 @@ int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order
 		*end = CTL_REFUSED;
 	else if (ctl.opened)
 		*end = CTL_UNKNOWN;
+	*text = ctl.text;
 	return err;
+}
+
+int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, enum ctl_end *end,
+	char *why, size_t whylen)
+{
+	autofree char *text = NULL;
+
+	return give_order(where, timeout_ms, order, &text, end, why, whylen);
+}
+
+int ctl_reload(const char *where, char **text, enum ctl_end *end, char *why, size_t whylen)
+{
+	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
+
+	return give_order(where, RELOAD_TIMEOUT_MS, &req, text, end, why, whylen);
 }
 
 int ctl_follow(const struct transport_address *address, const char *key_file, int timeout_ms,

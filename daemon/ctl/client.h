@@ -55,6 +55,9 @@ enum { RELOAD_TIMEOUT_MS = 15 * 60 * 1000 };
 int ctl_order(const char *where, int timeout_ms, const struct rpc_request *order, enum ctl_end *end,
 	char *why, size_t whylen);
 
+/* RELOAD, as an order. *text: what has changed, as JSON, which the caller frees; may be empty. */
+int ctl_reload(const char *where, char **text, enum ctl_end *end, char *why, size_t whylen);
+
 /* The steps of a connection, in their order. */
 enum ctl_step { CTL_STEP_OPEN, CTL_STEP_CONNECT, CTL_STEP_PROVE, CTL_STEP_ASK };
 enum { CTL_ROUNDS_MAX = 8 };

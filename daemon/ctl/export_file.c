@@ -115,7 +115,9 @@ static void on_signal(int number)
 	_exit(EXIT_FAILURE);
 }
 
-void export_file_at_signals(const char *say)
+/* Until the next call a signal that ends the command prints this text first. NULL: signals are
+ * ignored. */
+static void at_signals(const char *say)
 {
 	const struct sigaction action = {.sa_handler = say ? on_signal : SIG_IGN};
 
@@ -124,4 +126,16 @@ void export_file_at_signals(const char *say)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+}
+
+int export_file_reload(
+	const char *where, const char *say, enum ctl_end *end, char why[RPC_TEXT_MAX + 1])
+{
+	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
+	int err;
+
+	at_signals(say);
+	err = ctl_order(where, RELOAD_TIMEOUT_MS, &req, end, why, RPC_TEXT_MAX + 1);
+	at_signals(NULL);
+	return err;
 }

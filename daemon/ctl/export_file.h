@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "daemon/ctl/args.h"
+#include "daemon/ctl/client.h"
 
 struct export_file {
 	int lock; /* the directory, open; -1: not yet */
@@ -31,9 +32,10 @@ int export_file_name(const struct ctl_args *args, struct export_file *file);
 int export_file_lock(struct export_file *file);
 /* The server reads it, under any umask. Logs nothing. */
 int export_file_give(int fd);
-/* Until the next call a signal that ends the command prints this text first. NULL: signals are
- * ignored. */
-void export_file_at_signals(const char *say);
+/* Has the server reload, which then has read the file. A signal that ends the command meanwhile
+ * prints `say` first; later ones are ignored. Logs nothing: see ctl_order(). */
+int export_file_reload(
+	const char *where, const char *say, enum ctl_end *end, char why[RPC_TEXT_MAX + 1]);
 /* Logs it, and returns err. */
 int export_file_fail(const char *doing, const char *path, int err);
 

@@ -125,7 +125,6 @@ static int conclude(const struct ctl_args *args, const struct export_file *file)
 
 static int have_removed(const struct ctl_args *args, const struct export_file *file)
 {
-	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
 	const char *where = args->operands[CTL_HOST], *name = args->operands[CTL_EXPORT];
 	char why[RPC_TEXT_MAX + 1], say[256 + EXPORT_NAME_MAX];
 	enum ctl_end end;
@@ -135,9 +134,7 @@ static int have_removed(const struct ctl_args *args, const struct export_file *f
 		"rmemfsctl: interrupted: whether export '%s' was removed is not known: see "
 		"'rmemfsctl export list', and repeat this\n",
 		name);
-	export_file_at_signals(say);
-	err = ctl_order(where, RELOAD_TIMEOUT_MS, &req, &end, why, sizeof(why));
-	export_file_at_signals(NULL);
+	err = export_file_reload(where, say, &end, why);
 	CRASH_POINT("remove.told");
 	if (!err)
 		return conclude(args, file);

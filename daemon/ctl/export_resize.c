@@ -157,7 +157,6 @@ static int conclude(const struct resize *r)
 
 static int have_resized(const struct resize *r)
 {
-	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
 	char why[RPC_TEXT_MAX + 1], say[PATH_MAX + 256];
 	enum ctl_end end;
 	int err;
@@ -167,9 +166,7 @@ static int have_resized(const struct resize *r)
 		"rmemfsctl: interrupted: whether export '%s' has the new size is not known, and %s "
 		"has it: see 'rmemfsctl export list'\n",
 		r->name, r->file.path);
-	export_file_at_signals(say);
-	err = ctl_order(r->where, RELOAD_TIMEOUT_MS, &req, &end, why, sizeof(why));
-	export_file_at_signals(NULL);
+	err = export_file_reload(r->where, say, &end, why);
 	CRASH_POINT("resize.told");
 	if (!err)
 		return conclude(r);

@@ -156,7 +156,6 @@ static int check_served(const struct ctl_args *args, const struct export_file *f
 
 static int reload(const struct ctl_args *args, const struct export_file *file)
 {
-	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
 	const char *where = args->operands[CTL_HOST];
 	char why[RPC_TEXT_MAX + 1], say[PATH_MAX + 256];
 	enum ctl_end end;
@@ -167,9 +166,7 @@ static int reload(const struct ctl_args *args, const struct export_file *file)
 		"rmemfsctl: interrupted: whether the export was added is not known, and %s stays: "
 		"see 'rmemfsctl export list'\n",
 		file->path);
-	export_file_at_signals(say);
-	err = ctl_order(where, RELOAD_TIMEOUT_MS, &req, &end, why, sizeof(why));
-	export_file_at_signals(NULL);
+	err = export_file_reload(where, say, &end, why);
 	if (!err)
 		return check_served(args, file);
 	if (end == CTL_UNKNOWN)

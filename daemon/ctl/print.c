@@ -11,6 +11,7 @@
 #include "common/conf/conf.h"
 #include "daemon/ctl/cpu_text.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/print_keys.h"
 
 enum { SIZE_CHARS = 32 };
 
@@ -426,13 +427,14 @@ static void print_contested(const json_t *export)
 	const json_t *contested;
 	size_t i;
 
-	json_array_foreach(json_object_get(export, "contested"), i, contested) printf(
-		"%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
-		ctl_json_text(export, "name"), ctl_json_number(contested, "inode"), "lease",
-		ctl_json_number(contested, "waiting"), ctl_json_number(contested, "recalls"),
-		seconds_of(contested, "ms"), ctl_json_text(contested, "path"));
+	json_array_foreach(json_object_get(export, "contested"), i, contested)
+		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
+			ctl_json_text(export, "name"), ctl_json_number(contested, "inode"), "lease",
+			ctl_json_number(contested, "waiting"),
+			ctl_json_number(contested, "recalls"), seconds_of(contested, "ms"),
+			*ctl_json_text(contested, "path") ? ctl_json_text(contested, "path") : "-");
 	json_array_foreach(json_object_get(export, "contested_locks"), i, contested)
-		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7s %7.1fs\n",
+		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7s %7.1fs  -\n",
 			ctl_json_text(export, "name"), ctl_json_number(contested, "inode"), "lock",
 			ctl_json_number(contested, "waiting"), "-", seconds_of(contested, "ms"));
 }
@@ -658,5 +660,6 @@ void ctl_print_status(const json_t *root)
 	print_server(root);
 	print_exports(root);
 	print_sessions(root);
+	ctl_print_keys(root);
 	print_counters("\nTOTAL ", json_object_get(root, "totals"));
 }

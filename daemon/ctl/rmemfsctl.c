@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,14 +139,41 @@ static int order(const char *where, const struct rpc_request *req, const char *w
 	return EXIT_FAILURE;
 }
 
-static int reload(const char *where)
+static void print_changes(const json_t *root)
 {
-	const struct rpc_request req = {.op = RPC_RELOAD, .slot = RPC_NO_SLOT};
+	const json_t *change;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "changes"), i, change)
+		puts(ctl_json_text(change, "text"));
+	if (ctl_json_number(root, "unlisted"))
+		printf("and %" PRIu64 " more lines, which are in the server's log\n",
+			ctl_json_number(root, "unlisted"));
+}
+
+/* As the ExecReload= of the server's unit: the journal has the lines from the server already. */
+static int show_changes(const char *text, bool json)
+{
+	json_t *root = text ? ctl_json_read(text) : NULL;
+
+	if (!json && !log_is_journal()) {
+		ctl_json_clean(root);
+		print_changes(root);
+	} else if (json && root && ctl_json_print(root)) {
+		log_error("out of memory");
+	}
+	json_decref(root);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int reload(const char *where, bool json)
+{
+	autofree char *text = NULL;
 	char why[RPC_TEXT_MAX + 1];
 	enum ctl_end end;
 
-	if (!ctl_order(where, RELOAD_TIMEOUT_MS, &req, &end, why, sizeof(why)))
-		return EXIT_SUCCESS;
+	if (!ctl_reload(where, &text, &end, why, sizeof(why)))
+		return show_changes(text, json);
 	if (end == CTL_UNKNOWN)
 		log_error("%s: %s: whether all is reloaded is in the server's log", where, why);
 	else if (end == CTL_REFUSED)
@@ -383,7 +411,7 @@ int main(int argc, char **argv)
 		return ctl_snapshot(
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);
 	case CTL_RELOAD:
-		return reload(args.operands[CTL_HOST]);
+		return reload(args.operands[CTL_HOST], args.json);
 	case CTL_EXPORTS:
 		return ctl_export(&args);
 	case CTL_KEYGEN:

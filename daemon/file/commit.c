@@ -322,13 +322,11 @@ static void fail_locked(struct inode *inode, struct io_thread *thread, int statu
 /* The losses of a session that ends are logged at its end. */
 static void log_refused(struct inode *inode, int status)
 {
-	char path[PATH_TEXT_BYTES];
+	char text[PATH_INODE_BYTES];
 
-	if (fs_is_renewing(inode->fs))
-		return;
-	path_describe(inode, path, sizeof(path));
-	log_error("inode %llu, %s: the server did not take what was written: %s",
-		(unsigned long long)inode->ino, path, errno_text(status));
+	if (!fs_is_renewing(inode->fs))
+		log_error("%s: the server did not take what was written: %s",
+			path_name_inode(inode, text), errno_text(status));
 }
 
 /* It is in the list of those that are not made, until the COMMIT has ended: who looks there waits

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/last_resort.h"
 
@@ -47,6 +48,7 @@ static void extents_answered(struct request *req, const struct rpc_reply *rep)
 	struct op *op = op_of(req);
 	struct inode *inode = op->inode;
 	int status = rep->status;
+	char text[PATH_INODE_BYTES];
 
 	pthread_mutex_lock(&inode->lock);
 	if (!status)
@@ -56,8 +58,8 @@ static void extents_answered(struct request *req, const struct rpc_reply *rep)
 	waiters_wake(&inode->fetchers, status == -ECANCELED ? 0 : status);
 	pthread_mutex_unlock(&inode->lock);
 	if (status == -EPROTO)
-		log_error("inode %llu: the server's list of extents makes no sense",
-			(unsigned long long)inode->ino);
+		log_error("%s: the server's list of extents makes no sense",
+			path_name_inode(inode, text));
 	op->waiter.resume(req, status == -EPROTO ? -EIO : status);
 }
 

@@ -48,6 +48,6 @@ bool handle_may_store(const struct request *req)
 {
 	const struct fs *fs = req->thread->fs;
 
-	return fs->sharing && fs->features.direct_io_allow_mmap &&
+	return fs_may_share(fs) && fs->features.direct_io_allow_mmap &&
 	       (req->args.flags & O_ACCMODE) == O_RDWR;
 }

@@ -302,7 +302,7 @@ static struct attr merge_locked(const struct inode *inode, const struct attr *at
 	const struct attr *own = &inode->attr;
 	struct attr merged = *attr;
 
-	if (inode->type && (!inode->fs->sharing || inode->access.dirty))
+	if (inode->access.dirty || (own->ino && !inode->fs->sharing))
 		merged.atime = own->atime;
 	if (!inode->sized || !is_ours_locked(inode))
 		return merged;
@@ -337,6 +337,12 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 		extent_map_learned_all(&inode->map);
 }
 
+/* Whether a killed daemon's record has told of it: its type, and nothing else is known. */
+static bool is_bare_locked(const struct inode *inode)
+{
+	return inode->type && !inode->attr.ino;
+}
+
 /* A file that was made without a name was found by one, so it has got it. The LINK's answer is
  * still to come. */
 static void find_name_locked(struct inode *inode, const struct attr *attr)
@@ -366,10 +372,21 @@ static bool learn_shared_locked(struct inode *inode, const struct attr *attr, ui
 	return true;
 }
 
+/* It was here all the time, so no change of it was forgotten. Only a file's size has to be right:
+ * an answer may be older than a change that is on its way. */
+static bool learn_bare_locked(struct inode *inode, const struct attr *attr)
+{
+	if (!inode->nchanging || !inode_is_regular(inode))
+		take_attr_locked(inode, attr);
+	return true;
+}
+
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	if (inode->fs->sharing)
 		return learn_shared_locked(inode, attr, epoch);
+	if (is_bare_locked(inode))
+		return learn_bare_locked(inode, attr);
 	if (inode->orphan)
 		return false;
 	if (inode->attr_valid)
@@ -381,6 +398,20 @@ static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t 
 	return true;
 }
 
+static void inode_show_locked(const struct inode *inode, struct attr *attr)
+{
+	attr->npages += inode->map.uncommitted;
+	if (inode->growing)
+		attr->size = min_u64(attr->size, inode->size_before);
+}
+
+/* The kernel gets the attributes that are known, or else those of the answer. */
+static void see_locked(const struct inode *inode, const struct attr *attr, struct attr *seen)
+{
+	*seen = inode->attr.ino ? inode->attr : *attr;
+	inode_show_locked(inode, seen);
+}
+
 bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, struct attr *seen)
 {
 	bool ok;
@@ -388,7 +419,7 @@ bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, s
 	pthread_mutex_lock(&inode->lock);
 	ok = learn_locked(inode, attr, epoch);
 	if (seen)
-		inode_attr_locked(inode, seen);
+		see_locked(inode, attr, seen);
 	pthread_mutex_unlock(&inode->lock);
 	return ok;
 }
@@ -417,7 +448,7 @@ bool inode_learn_entry(
 	if (ok && first && inode->sized)
 		learn_extents_locked(inode, entry);
 	if (seen)
-		inode_attr_locked(inode, seen);
+		see_locked(inode, &entry->attr, seen);
 	pthread_mutex_unlock(&inode->lock);
 	return ok;
 }
@@ -592,13 +623,6 @@ bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset)
 	return doubtful;
 }
 
-static void inode_show_locked(const struct inode *inode, struct attr *attr)
-{
-	attr->npages += inode->map.uncommitted;
-	if (inode->growing)
-		attr->size = min_u64(attr->size, inode->size_before);
-}
-
 void inode_attr_locked(const struct inode *inode, struct attr *attr)
 {
 	*attr = inode->attr;
@@ -608,8 +632,12 @@ void inode_attr_locked(const struct inode *inode, struct attr *attr)
 void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen)
 {
 	pthread_mutex_lock(&inode->lock);
-	*seen = inode->fs->sharing ? merge_locked(inode, attr) : inode->attr;
-	inode_show_locked(inode, seen);
+	if (inode->fs->sharing) {
+		*seen = merge_locked(inode, attr);
+		inode_show_locked(inode, seen);
+	} else {
+		see_locked(inode, attr, seen);
+	}
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/file/inode_path.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,14 @@ void path_describe(struct inode *inode, char *text, size_t len)
 			(int)(end - at), path + at);
 	if (node)
 		inode_put(node);
+}
+
+const char *path_name_inode(struct inode *inode, char text[PATH_INODE_BYTES])
+{
+	char path[PATH_TEXT_BYTES];
+
+	path_describe(inode, path, sizeof(path));
+	snprintf(text, PATH_INODE_BYTES, "inode %" PRIu64 "%s%s", inode->ino,
+		*path == '?' ? "" : ", ", *path == '?' ? "" : path);
+	return text;
 }

@@ -42,4 +42,9 @@ void path_note(struct inode *inode, uint64_t parent, const char *name);
  * "?". The caller holds no lock. */
 void path_describe(struct inode *inode, char *text, size_t len);
 
+/* "inode 7, /a/b", or "inode 7" where no path is known, as in a mount that does not share. Returns
+ * text. The caller holds no lock. */
+enum { PATH_INODE_BYTES = PATH_TEXT_BYTES + 32 };
+const char *path_name_inode(struct inode *inode, char text[PATH_INODE_BYTES]);
+
 #endif

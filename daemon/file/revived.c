@@ -22,8 +22,9 @@ static struct op *op_of_state(struct request *req)
 	return op_of(req);
 }
 
-/* The inode with a reference, if it is a file whose size is not known; else NULL. */
-static struct inode *take_unknown(struct fs *fs, uint64_t node)
+/* The inode with a reference, if it is a file whose size is not known, or `any` with no attributes
+ * at all; else NULL. */
+static struct inode *take_unknown(struct fs *fs, uint64_t node, bool any)
 {
 	struct inode *inode = node ? inode_find(fs, node) : NULL;
 	bool unknown;
@@ -31,7 +32,7 @@ static struct inode *take_unknown(struct fs *fs, uint64_t node)
 	if (!inode)
 		return NULL;
 	pthread_mutex_lock(&inode->lock);
-	unknown = inode_is_regular(inode) && !inode->sized;
+	unknown = inode_is_regular(inode) ? !inode->sized : any && !inode->attr.ino;
 	pthread_mutex_unlock(&inode->lock);
 	if (unknown)
 		return inode;
@@ -47,13 +48,14 @@ static struct inode *find_unknown(struct request *req)
 	switch (req->op) {
 	case OP_READ:
 	case OP_WRITE:
-	case OP_SETATTR:
 	case OP_LSEEK:
 	case OP_FALLOCATE:
-		return take_unknown(fs, req->node);
+		return take_unknown(fs, req->node, false);
+	case OP_SETATTR:
+		return take_unknown(fs, req->node, true);
 	case OP_COPY:
-		inode = take_unknown(fs, req->node);
-		return inode ? inode : take_unknown(fs, req->args.node2);
+		inode = take_unknown(fs, req->node, false);
+		return inode ? inode : take_unknown(fs, req->args.node2, false);
 	default:
 		return NULL;
 	}

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/base/map.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/transfer_plan.h"
 #include "daemon/remote/remote.h"
@@ -112,11 +113,13 @@ uint32_t transfer_plan_write_locked(
 
 /* ---- from where it is mapped ----------------------------------------------------------------- */
 
-static void add_zeros(struct pieces *pieces, uint32_t len)
+static void add_zeros(struct request *req, struct pieces *pieces, uint32_t len)
 {
 	static const uint8_t zeros[ZEROS_BYTES];
 	uint32_t piece;
 
+	if (req->thread->shared->revivable)
+		map_populate(zeros, sizeof(zeros), false);
 	for (; len; len -= piece) {
 		piece = (uint32_t)min_u64(len, sizeof(zeros));
 		pieces_add(pieces, zeros, piece);
@@ -133,7 +136,7 @@ bool transfer_mapped_locked(struct request *req, const struct inode *inode, uint
 	pieces_init(pieces);
 	for (walk_init(&w, inode, offset, len); walk_next(&w, &part);) {
 		if (part.hole) {
-			add_zeros(pieces, part.len);
+			add_zeros(req, pieces, part.len);
 			continue;
 		}
 		mapped = io_mapped(req->thread, IO_READ, part.region, part.offset, part.len);

@@ -415,7 +415,7 @@ static void set_reading(struct io_thread *thread, bool reading)
 int fuse_receive(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
-	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - PAYLOAD_HEAD_BYTES;
+	uint8_t *msg = request_room(thread);
 	void *landing = priv->recv ? thread->ops->payload_home(thread) : NULL;
 	int got;
 

@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/file/access_time.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/inode_path.h"
@@ -83,7 +84,7 @@ static int refuse_busy(struct fs *fs, uint64_t ino, char *why, size_t whylen)
 static void count_all(struct fs *fs, struct telling *t)
 {
 	inode_each(fs, count_inode, t);
-	if (!fs->sharing)
+	if (!fs_may_share(fs))
 		return;
 	t->busy = sharing_count(fs, &t->sharing);
 	t->sharing_bytes = sharing_state_bytes(&t->sharing);
@@ -110,7 +111,7 @@ static int tell_all(struct fs *fs, struct telling *t, const struct mount_state *
 
 	state_put(&t->out, state);
 	inode_each(fs, tell_inode, t);
-	if (fs->sharing)
+	if (fs_may_share(fs))
 		err = sharing_describe(fs, &t->out, &t->sharing);
 	assert(err || t->busy || (!t->out.overflow && !wire_out_room(&t->out)));
 	return err;
@@ -146,6 +147,7 @@ int describe_mount(struct fs *fs, struct io_thread *threads, uint8_t **data, siz
 		state.ninodes = t.ninodes;
 		state.nhandles = t.nhandles;
 		state.sharing_bytes = t.sharing_bytes;
+		state.ttl_ms = conversion_told_ms(fs);
 		err = tell_all(fs, &t, &state);
 	}
 	free(t.handles);
@@ -242,12 +244,14 @@ static int adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r, in
 	if (err)
 		return err;
 	steal_fd(owner_fd);
-	if (fs->sharing != (state.sharing_bytes > 0))
+	atomic_store(&fs->sharing, state.session.sharing);
+	conversion_adopt(fs, state.ttl_ms);
+	if (fs_may_share(fs) != (state.sharing_bytes > 0))
 		return -EPROTO;
 	err = name_handles(fs, *r, &state);
 	if (!err)
 		err = adopt_inodes(fs, r, &state);
-	if (!err && fs->sharing)
+	if (!err && fs_may_share(fs))
 		err = sharing_adopt(fs, threads, r);
 	return err;
 }

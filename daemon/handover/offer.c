@@ -53,6 +53,10 @@ int offer_put(const struct offer *offer, uint8_t *data, size_t room, size_t *len
 	wire_put_u8(&w, (uint8_t)offer->address.kind);
 	wire_put_u16(&w, (uint16_t)offer->address.addrlen);
 	wire_put(&w, &offer->address.addr, offer->address.addrlen);
+	wire_put_u8(&w, offer->verbs.refused);
+	wire_put_u32(&w, offer->verbs.penalty_ms);
+	wire_put_u32(&w, offer->verbs.again_ms);
+	put_text(&w, offer->verbs.why);
 	put_text(&w, offer->notify);
 	put_text(&w, offer->unit);
 	wire_put_u64(&w, offer->limit_ms);
@@ -85,6 +89,17 @@ static void get_address(struct wire_in *r, struct transport_address *address)
 	wire_get(r, &address->addr, len);
 }
 
+static void get_verbs(struct wire_in *r, struct session_verbs *verbs)
+{
+	struct texts texts = {verbs->why, verbs->why + sizeof(verbs->why)};
+
+	verbs->refused = wire_get_u8(r);
+	verbs->penalty_ms = wire_get_u32(r);
+	verbs->again_ms = wire_get_u32(r);
+	if (get_text(r, &texts) != verbs->why)
+		verbs->why[0] = '\0';
+}
+
 int offer_get(const uint8_t *data, size_t len, struct offer *offer)
 {
 	struct texts texts = {offer->text, offer->text + sizeof(offer->text)};
@@ -104,6 +119,7 @@ int offer_get(const uint8_t *data, size_t len, struct offer *offer)
 	offer->io_threads = wire_get_u32(&r);
 	offer->read_only = wire_get_u8(&r);
 	get_address(&r, &offer->address);
+	get_verbs(&r, &offer->verbs);
 	offer->notify = get_text(&r, &texts);
 	offer->unit = get_text(&r, &texts);
 	offer->limit_ms = wire_get_u64(&r);

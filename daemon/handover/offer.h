@@ -1,7 +1,7 @@
 /* offer.h - what the daemon of a mount tells a new one first: enough for it to prepare itself while
  * the mount goes on.
  *
- * Pure. All strings lie in `text`.
+ * Pure. All strings but that of verbs lie in `text`.
  *
  * ERRORS     -EMSGSIZE: too long. -EPROTONOSUPPORT: the offer is of another HANDOVER_VERSION; then
  *            `version` says by which rmemfs. -EPROTO: it is none.
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/transport/transport.h"
+#include "daemon/remote/session_options.h"
 
 enum { OFFER_ARGS_MAX = 256, OFFER_BYTES_MAX = 96 << 10 };
 
@@ -26,6 +27,7 @@ struct offer {
 	unsigned io_threads;
 	bool read_only;
 	struct transport_address address;
+	struct session_verbs verbs;
 	/* The service manager's: NOTIFY_SOCKET, the unit, and how often it wants signs of life; ""
 	 * and 0: none. */
 	const char *notify, *unit;

@@ -28,6 +28,7 @@ void revive_begin_record(struct fs *fs, struct io_thread *threads, struct record
 {
 	session_record(fs->session, threads, record);
 	fs->record = record;
+	fs->requests.revivable = record;
 	if (fs->root && !record)
 		fs->root->note = NULL;
 }
@@ -179,6 +180,7 @@ int revive_adopt(struct fs *fs, struct io_thread *threads, struct record *record
 	*revived = (struct revived){0};
 	err = adopt_session(fs, threads, record, &owner, why, whylen);
 	fs->record = record;
+	fs->requests.revivable = true;
 	fs->revived = true;
 	if (!err)
 		err = adopt_files(&a, record);

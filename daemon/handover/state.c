@@ -105,7 +105,7 @@ static void get_slots(struct wire_in *r, struct slots_state *slots)
 
 static void put_session(struct wire_out *w, const struct session_state *s)
 {
-	const bool *const flags[] = {&s->exclusive, &s->sharing, &s->read_only};
+	const bool *const flags[] = {&s->exclusive, &s->sharing, &s->converts, &s->read_only};
 
 	wire_put_u64(w, s->id);
 	wire_put_u64(w, s->instance);
@@ -117,7 +117,7 @@ static void put_session(struct wire_out *w, const struct session_state *s)
 	wire_put(w, s->owner, sizeof(s->owner));
 	wire_put_u32(w, s->owner_number);
 	wire_put_u32(w, s->nchannels);
-	state_put_flags(w, flags, 3);
+	state_put_flags(w, flags, 4);
 	wire_put_u32(w, s->limits.max_sge_read);
 	wire_put_u32(w, s->limits.max_sge_write);
 	wire_put_u32(w, s->limits.max_work_bytes);
@@ -129,7 +129,7 @@ static void put_session(struct wire_out *w, const struct session_state *s)
 
 static void get_session(struct wire_in *r, struct session_state *s)
 {
-	bool *const flags[] = {&s->exclusive, &s->sharing, &s->read_only};
+	bool *const flags[] = {&s->exclusive, &s->sharing, &s->converts, &s->read_only};
 
 	s->id = wire_get_u64(r);
 	s->instance = wire_get_u64(r);
@@ -141,7 +141,7 @@ static void get_session(struct wire_in *r, struct session_state *s)
 	wire_get(r, s->owner, sizeof(s->owner));
 	s->owner_number = wire_get_u32(r);
 	s->nchannels = wire_get_u32(r);
-	state_get_flags(r, flags, 3);
+	state_get_flags(r, flags, 4);
 	s->limits.max_sge_read = wire_get_u32(r);
 	s->limits.max_sge_write = wire_get_u32(r);
 	s->limits.max_work_bytes = wire_get_u32(r);
@@ -156,7 +156,7 @@ enum {
 	SLOTS_BYTES = 8 + 8 * SLOTS_MAX,
 	SESSION_BYTES = 4 * 8 + 4 + 3 * 16 + 2 * 4 + 4 + 3 * 4 + 6 * 8 + ATTR_BYTES +
 			IO_THREADS_MAX * SLOTS_BYTES,
-	MOUNT_BYTES = STATE_HEAD_BYTES + SESSION_BYTES + 4 + 2 + 4,
+	MOUNT_BYTES = STATE_HEAD_BYTES + SESSION_BYTES + 4 + 2 + 4 + 4,
 };
 
 /* ---- the mount ------------------------------------------------------------------------------- */
@@ -184,6 +184,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	wire_put_u8(w, state->cache);
 	wire_put_u8(w, state->access);
 	state_put_flags(w, flags, 1);
+	wire_put_u32(w, state->ttl_ms);
 }
 
 /* Before the numbers are multiplied. */
@@ -219,6 +220,7 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	state->cache = wire_get_u8(r);
 	state->access = wire_get_u8(r);
 	state_get_flags(r, flags, 1);
+	state->ttl_ms = wire_get_u32(r);
 	r->truncated |= state->cache > CACHE_EXCLUSIVE || state->access > ACCESS_NEVER;
 	return r->truncated ? -EPROTO : 0;
 }

@@ -20,7 +20,7 @@
 #include "daemon/remote/session_handover.h"
 
 enum {
-	HANDOVER_VERSION = 3,
+	HANDOVER_VERSION = 4,
 	STATE_HEAD_BYTES = 40, /* magic, version, and the three numbers behind it */
 	STATE_INODE_BYTES = 144,
 	STATE_HANDLE_BYTES = 24,
@@ -32,10 +32,11 @@ struct mount_state {
 	uint8_t cache, access; /* enum cache_mode, enum access_mode */
 	bool nodiratime;
 	uint64_t ninodes, nhandles;
-	uint64_t sharing_bytes; /* behind all that; 0: the mount does not share */
+	uint32_t ttl_ms;        /* conversion.h: the kernel was told no longer time */
+	uint64_t sharing_bytes; /* behind all that; 0: the mount does not share, and never will */
 };
 
-/* The bytes of a description with so many inodes and handles, of a mount that does not share. */
+/* The bytes of a description with so many inodes and handles, of a mount that never shares. */
 size_t state_bytes(uint64_t ninodes, uint64_t nhandles);
 
 /* The caller has state_bytes() of room, and puts each inode's handles behind it. */

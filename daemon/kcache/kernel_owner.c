@@ -48,6 +48,12 @@ void kernel_owner_settle(struct inode *inode, const struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* Several owners count as one that is not known. */
+void kernel_owner_share_locked(struct inode *inode)
+{
+	*inode->kernel_owner = (struct kernel_owner){.told = true};
+}
+
 /* The kernel may have looked it up again meanwhile, and been told already. */
 void kernel_owner_forget(struct inode *inode)
 {

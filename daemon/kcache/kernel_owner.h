@@ -39,6 +39,8 @@ struct kernel_owner {
 void kernel_owner_tell(struct inode *inode, const struct attr *attr);
 /* The same for SETATTR's answer. */
 void kernel_owner_settle(struct inode *inode, const struct attr *attr);
+/* The mount shares from now on. Until now it has not noted what the kernel was told. */
+void kernel_owner_share_locked(struct inode *inode);
 /* The kernel may have no lookups of the inode any more. */
 void kernel_owner_forget(struct inode *inode);
 

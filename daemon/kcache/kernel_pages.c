@@ -10,6 +10,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
 
 /* The bytes that are dropped at once in the beginning; more follow while nobody reads them. */
 enum { STEP_BYTES = 2 << 20 };
@@ -106,6 +107,34 @@ void kernel_pages_note_locked(
 	add_range(p, r);
 	if (p->to_raise && !p->running)
 		raise_locked(inode, thread);
+}
+
+bool kernel_pages_note_alone(const struct request *req)
+{
+	struct inode *inode;
+	bool made;
+
+	if (req->op != OP_READ || !req->args.cached)
+		return true;
+	inode = op_inode_of(req);
+	pthread_mutex_lock(&inode->lock);
+	made = kernel_pages_make_locked(inode);
+	if (made)
+		add_range(inode->cached->pages, pages_of(req->args.offset, req->args.size));
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+	return made;
+}
+
+void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached->pages;
+
+	if (!p)
+		return;
+	p->mapped = p->to_raise = inode->nopen;
+	if (!inode->nopen)
+		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
 }
 
 bool kernel_pages_any_locked(const struct inode *inode)

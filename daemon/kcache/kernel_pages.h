@@ -70,6 +70,7 @@
 
 struct inode;
 struct io_thread;
+struct request;
 
 enum { CACHED_RANGES = 16, CACHED_LOOKERS = 4 };
 
@@ -122,6 +123,13 @@ bool kernel_pages_make_locked(struct inode *inode);
 /* The READ is answered. */
 void kernel_pages_note_locked(
 	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len);
+
+/* The same for a request of a mount that is alone, and may share later: its READs for the cache are
+ * noted. False: there is no memory. */
+bool kernel_pages_note_alone(const struct request *req);
+/* The mount goes by leases from now on. Pages of a file that is open stay, under a lease that the
+ * caller gets before any request goes on. */
+void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread);
 
 /* Before a READ is answered with bytes that stop at `end`, the file's end. True: pages behind it
  * may have to be dropped. Then the caller calls kernel_pages_end_answered() when the kernel has the

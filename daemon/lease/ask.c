@@ -113,6 +113,24 @@ void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 	lease_send_locked(inode, thread, LEASE_ASKING);
 }
 
+void lease_pin_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = inode->lease;
+	bool reads = session_is_read_only(inode->fs->session);
+	/* Pages need it, even beyond the number of leases that the session may keep. */
+	bool needed = kernel_pages_any_locked(inode);
+
+	if (l->state != LEASE_IDLE)
+		return;
+	l->epoch = inode_epoch(inode->fs);
+	l->call = (struct rpc_call){.done = granted};
+	l->call.req.op = RPC_LEASE;
+	l->call.req.lease = (struct rpc_lease){.ino = inode->ino,
+		.type = reads ? LEASE_SHARED : LEASE_EXCLUSIVE,
+		.flags = LEASE_PIN | (needed ? 0 : LEASE_IF_FREE)};
+	lease_send_locked(inode, thread, LEASE_ASKING);
+}
+
 /* ---- taking it back -------------------------------------------------------------------------- */
 
 static void look_whether_wanted(struct thread_call *call);

@@ -184,6 +184,11 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
  * whether the only writer seems to be closing: then the COMMIT that follows may lower the lease. */
 void lease_note_closing(struct inode *inode, struct handle *handle);
 
+/* The mount goes by leases from now on, and the file is open, which the server does not know yet:
+ * asks for a pin, and for all of the lease. Pages that the kernel has cached are covered once the
+ * pin is there. No operation runs, and no other client is there. */
+void lease_pin_locked(struct inode *inode, struct io_thread *thread);
+
 /* A COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: begins what is
  * due. */
 void lease_settle(struct inode *inode, struct io_thread *thread);

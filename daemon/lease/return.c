@@ -5,6 +5,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
@@ -198,10 +199,11 @@ static void given_back(struct inode *inode, struct io_thread *thread, enum lease
 static void returned(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct inode *inode = container_of(call, struct inode_lease, call)->inode;
+	char text[PATH_INODE_BYTES];
 
 	if (rep->status && rep->status != -ESTALE)
-		log_error("inode %llu: the server refused to take a lease back: %s",
-			(unsigned long long)inode->ino, errno_text(rep->status));
+		log_error("%s: the server refused to take a lease back: %s",
+			path_name_inode(inode, text), errno_text(rep->status));
 	given_back(inode, inode->lease->thread, LEASE_RETURNING);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
@@ -312,10 +313,11 @@ struct release {
 static void released(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct release *r = container_of(call, struct release, call);
+	char text[PATH_INODE_BYTES];
 
 	if (rep->status && rep->status != -ESTALE)
-		log_error("inode %llu: the server refused to take a lock back: %s",
-			(unsigned long long)call->req.lock.ino, errno_text(rep->status));
+		log_error("%s: the server refused to take a lock back: %s",
+			path_name_inode(r->inode, text), errno_text(rep->status));
 	lock_leaving_end(r->inode, &r->leaving);
 	free(r);
 }
@@ -378,7 +380,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 	struct release *r = NULL;
 	struct lock_owner *o;
 
-	if (!inode->fs->sharing)
+	if (!fs_may_share(inode->fs))
 		return true;
 	pthread_mutex_lock(&inode->lock);
 	o = find_records_locked(inode, req->args.lock_owner);
@@ -413,7 +415,7 @@ void lock_handle_closed(struct request *req, struct inode *inode, const struct h
 	struct release *r;
 
 	/* On other mounts the kernel has the locks. */
-	if (!inode->fs->sharing)
+	if (!fs_may_share(inode->fs))
 		return;
 	do {
 		pthread_mutex_lock(&inode->lock);

@@ -5,6 +5,8 @@
 
 #include "common/base/util.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/survey/health_server.h"
+#include "daemon/ctl/survey/health_waits.h"
 
 enum { LABELS_BYTES = 20 << 10, NS_PER_S = 1000000000 };
 
@@ -83,6 +85,12 @@ static const struct number mount_numbers[] = {
 	{"rmemfs_mount_granted_bytes", "gauge",
 		"Free memory that the server has lent and no file has yet.", "granted", 1},
 	{"rmemfs_mount_seconds", "gauge", "For how long it has been mounted.", "mounted_ms", 1000},
+	{"rmemfs_mount_cpu_wait_seconds", "counter",
+		"For how long the mount's threads have waited for a CPU.", "cpu.total_wait_ms",
+		1000},
+	{"rmemfs_mount_late_seconds", "gauge",
+		"How late the mount was at most, in the last 10 s, with something that was due.",
+		"cpu.late_ms", 1000},
 };
 
 static const struct number operation_numbers[] = {
@@ -192,6 +200,19 @@ static void put_waiting(FILE *out, char *labels, const json_t *answer, const voi
 	}
 }
 
+static void put_waiting_for_mounts(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	const json_t *request;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "requests"), i, request)
+	{
+		n += json_is_true(json_object_get(request, "for_mounts"));
+	}
+	put_sample(out, "rmemfs_mount_waiting_for_mounts", "", labels, n);
+}
+
 static void put_mounts(FILE *out, const struct observed *seen)
 {
 	put_family(out, "rmemfs_mount", "info", "Transport, protection and version of a mount.");
@@ -207,6 +228,9 @@ static void put_mounts(FILE *out, const struct observed *seen)
 	put_family(out, "rmemfs_mount_waiting_requests", "gauge",
 		"Requests of the kernel whose callers wait now, by what they wait for.");
 	each_answer(out, seen, put_waiting, NULL);
+	put_family(out, "rmemfs_mount_waiting_for_mounts", "gauge",
+		"Listed requests that wait for the server, perhaps until another mount gives back a file.");
+	each_answer(out, seen, put_waiting_for_mounts, NULL);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -363,7 +387,7 @@ static void put_export_number(FILE *out, const json_t *server, const struct numb
 	}
 }
 
-/* A figure of an export that is more than one member of the JSON. */
+/* A figure of an export, or of the server, that is more than one member of the JSON. */
 struct figure {
 	const char *family, *type, *help;
 	double (*of)(const json_t *server, const json_t *export);
@@ -439,6 +463,20 @@ static double quota_of(const json_t *server, const json_t *export)
 	return most;
 }
 
+static double late_recalls_of(const json_t *server, const json_t *export)
+{
+	const json_t *session;
+	double n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, "sessions"), i, session)
+	{
+		if (is_at(session, export))
+			n += number_of(session, "late_recalls.recent");
+	}
+	return n;
+}
+
 static double failed_snapshot_of(const json_t *server, const json_t *export)
 {
 	return strcmp(ctl_json_text(json_object_get(export, "snapshot"), "state"), "failed") == 0;
@@ -452,6 +490,9 @@ static const struct figure export_figures[] = {
 	{"rmemfs_export_lease_wait_seconds", "gauge",
 		"How long a request has waited for another mount's lease: the longest time.",
 		lease_wait_of},
+	{"rmemfs_export_recent_late_recalls", "gauge",
+		"How often its mounts gave a file back late, in the last 5 to 10 minutes.",
+		late_recalls_of},
 	{"rmemfs_export_quota_ratio", "gauge",
 		"The part that is used of the fullest quota of a user or group; 0: there is none.",
 		quota_of},
@@ -474,6 +515,67 @@ static void put_export_figure(FILE *out, const json_t *server, const struct figu
 	}
 }
 
+static double keys_of(const json_t *server, const json_t *export)
+{
+	return (double)json_array_size(json_object_get(server, "keys"));
+}
+
+static double unused_keys_of(const json_t *server, const json_t *export)
+{
+	const json_t *key;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, "keys"), i, key)
+	{
+		n += health_server_key_is_unused(key);
+	}
+	return n;
+}
+
+static double refused_clients_of(const json_t *server, const json_t *export)
+{
+	const json_t *refusal;
+	double n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, "refused_keys"), i, refusal)
+	{
+		if (health_waits_is_of_client(server, refusal))
+			n += number_of(refusal, "recent");
+	}
+	return n;
+}
+
+static const struct figure server_figures[] = {
+	{"rmemfs_server_recent_refused_clients", "gauge",
+		"How often a client's key was refused, in the last 5 to 10 minutes.",
+		refused_clients_of},
+	{"rmemfs_server_keys", "gauge", "Keys that the server has.", keys_of},
+	{"rmemfs_server_keys_unused", "gauge",
+		"Those that no client has used for 30 days, in this run of the server.",
+		unused_keys_of},
+};
+
+/* Names of keys are a detail. */
+static void put_keys(FILE *out, const struct observed *seen)
+{
+	static const char family[] = "rmemfs_server_key_unused_seconds";
+	const json_t *key;
+	size_t i;
+
+	if (!seen->details)
+		return;
+	put_family(out, family, "gauge", "For how long no client has used the key; 0: one does.");
+	json_array_foreach(json_object_get(seen->server, "keys"), i, key)
+	{
+		char labels[LABELS_BYTES] = "";
+
+		add_label(labels, "key", ctl_json_text(key, "key"));
+		put_sample(out, family, "", labels, number_of(key, "unused_ms") / 1000);
+	}
+}
+
 static void put_server(FILE *out, const struct observed *seen)
 {
 	if (!seen->server_wanted)
@@ -489,6 +591,13 @@ static void put_server(FILE *out, const struct observed *seen)
 		fprintf(out, "%s%s %.16g\n", n->family, is_counter(n->type) ? "_total" : "",
 			number_of(seen->server, n->path) / n->unit);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(server_figures); i++) {
+		const struct figure *figure = &server_figures[i];
+
+		put_family(out, figure->family, figure->type, figure->help);
+		fprintf(out, "%s %.16g\n", figure->family, figure->of(seen->server, NULL));
+	}
+	put_keys(out, seen);
 	for (size_t i = 0; i < ARRAY_SIZE(export_numbers); i++)
 		put_export_number(out, seen->server, &export_numbers[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(export_figures); i++)

@@ -68,7 +68,9 @@ const struct conf_key client_config_keys[] = {
 	{KEY(exit_when_lost), .type = CONF_BOOL},
 	{KEY(revive), .type = CONF_BOOL},
 	{KEY(low_latency), .type = CONF_BOOL},
+	{KEY(exclusive), .type = CONF_BOOL},
 	{KEY(share), .type = CONF_BOOL},
+	{KEY(share_later), .type = CONF_BOOL},
 	{KEY(log_level), .type = CONF_ENUM, .words = log_level_words},
 	{0},
 };

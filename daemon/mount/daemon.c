@@ -34,6 +34,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
 	struct session_options *session = &fs->session;
+	bool may_share = config->share || config->share_later;
 
 	session->source = options->source;
 	session->auto_transport = config->transport == TRANSPORT_AUTO;
@@ -45,8 +46,9 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->read_only = options->read_only;
 	session->sharing = config->share;
 	session->exit_when_lost = config->exit_when_lost;
-	session->exclusive = !config->share && config->cache == CACHE_EXCLUSIVE;
-	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
+	session->converts = config->share_later && !config->share;
+	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
+	fs->cache = may_share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
 	fs->names = (enum names_mode)config->names;
 	fs->access = options->access;

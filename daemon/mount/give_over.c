@@ -18,6 +18,7 @@
 #include "common/base/service.h"
 #include "common/base/util.h"
 #include "daemon/admin/control.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/fuse/port.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/offer.h"
@@ -26,6 +27,7 @@
 #include "daemon/mount/revival.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/record/record.h"
+#include "daemon/remote/scout.h"
 #include "daemon/remote/session_handover.h"
 #include "daemon/serve/pause.h"
 #include "daemon/serve/threads.h"
@@ -52,6 +54,7 @@ static void fill_offer(const struct daemon *d, struct offer *offer, const char *
 	offer->io_threads = d->fs_options.session.io_threads;
 	offer->read_only = session_is_read_only(d->fs->session);
 	offer->address = *session_address(d->fs->session);
+	scout_describe(d->fs->session, &offer->verbs);
 	offer->notify = notify ? notify : "";
 	offer->unit = unit;
 	offer->limit_ms = (uint64_t)service_limit_ms();
@@ -94,6 +97,12 @@ void give_over_begin(struct daemon *d)
 	fcntl(d->taker, F_SETFL, fcntl(d->taker, F_GETFL) & ~O_NONBLOCK);
 	if (d->told_stopping) {
 		give_over_refuse(d, "the mount is ending");
+		return;
+	}
+	if (conversion_is_under_way(d->fs)) {
+		give_over_refuse(d,
+			"the mount begins to share its export, which takes some seconds: try "
+			"again");
 		return;
 	}
 	err = d->argc > OFFER_ARGS_MAX ? -E2BIG : send_offer(d);

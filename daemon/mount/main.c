@@ -88,7 +88,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 {
 	const struct fuse_wishes wishes = {
 		.write_back = d->fs_options.cache == CACHE_EXCLUSIVE,
-		.sharing = d->fs_options.session.sharing,
+		.sharing = d->fs_options.session.sharing || d->fs_options.session.converts,
 		.ids = fs_squashes(d->fs),
 	};
 	struct fs_features features;
@@ -103,7 +103,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);
-	revival_consider(d);
+	revival_consider(d, options);
 	err = finish_mount(d, options);
 	if (err)
 		goto err_mounted;

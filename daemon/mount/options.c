@@ -12,7 +12,7 @@
 
 #include "common/conf/args.h"
 #include "common/base/util.h"
-#include "daemon/file/cache_policy.h"
+#include "daemon/mount/sharing_options.h"
 
 enum { OPT_LOG_LEVEL = 256 };
 
@@ -102,7 +102,9 @@ static const struct opposite {
 	const char *text, *key;
 } opposites[] = {
 	{"hard", "soft"},
+	{"noexclusive", "exclusive"},
 	{"noshare", "share"},
+	{"noshare_later", "share_later"},
 	{"noexit_when_lost", "exit_when_lost"},
 	{"norevive", "revive"},
 	{"nolow_latency", "low_latency"},
@@ -516,23 +518,6 @@ static int apply_log_level(struct options *options, char *why, size_t whylen)
 	return apply_setting(options, option, key, options->log_level, why, whylen);
 }
 
-/* If the file says share, the mount may still say noshare. */
-static int check_cache(const struct options *options, const char *path, char *why, size_t whylen)
-{
-	const struct client_config *config = &options->config;
-
-	if (!config->share || config->cache == CACHE_NONE || !was_given(options, "cache"))
-		return 0;
-	if (was_given(options, "share"))
-		return refuse(why, whylen,
-			"option 'cache': beside share only none, as what others write can't be "
-			"cached; or leave 'cache' out");
-	return refuse(why, whylen,
-		"option 'cache': only none, as %s says share, and what others write can't be "
-		"cached; or noshare, or leave 'cache' out",
-		path);
-}
-
 /* Applies the options; the file at path has given the defaults. */
 static int apply_options(struct options *options, const char *path, char *why, size_t whylen)
 {
@@ -549,7 +534,7 @@ static int apply_options(struct options *options, const char *path, char *why, s
 	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
-	return err ? err : check_cache(options, path, why, whylen);
+	return err ? err : sharing_options_check(options, was_given, path, why, whylen);
 }
 
 static bool means_shm(const struct options *options)

@@ -36,7 +36,8 @@ static const char name_connection[] = "rmemfs-connection", name_record[] = "rmem
 static bool may_revive(const struct options *options)
 {
 	return options->config.revive && options->foreground && !options->config.share &&
-	       options->config.cache != CACHE_EXCLUSIVE && !options->mount_namespace;
+	       !options->config.share_later && options->config.cache != CACHE_EXCLUSIVE &&
+	       !options->mount_namespace;
 }
 
 void revival_prepare(struct daemon *d, const struct options *options, bool service)
@@ -59,8 +60,11 @@ void revival_forget(struct daemon *d)
 	record_delete(steal_ptr(&d->record));
 }
 
-void revival_consider(struct daemon *d)
+void revival_consider(struct daemon *d, const struct options *options)
 {
+	if (options->config.revive && d->fs_options.session.converts && service_is_open())
+		log_info("%s can't be revived: it has 'share_later'",
+			d->fs_options.session.mountpoint);
 	if (!d->record || d->fs->features.resend)
 		return;
 	log_info("%s can't be revived: this kernel does not send requests again (Linux 6.9 does)",

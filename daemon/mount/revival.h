@@ -13,9 +13,9 @@
  *     revival_end       an orderly end
  *
  * A mount can be revived with -o revive, in the foreground under a service manager, if it does not
- * share, is not cache=exclusive, and the kernel sends unanswered requests again
- * (fs_features.resend). If anything of it fails, the connection is aborted: programs get ENOTCONN,
- * and the next start mounts anew.
+ * share (share_later included), is not cache=exclusive, and the kernel sends unanswered requests
+ * again (fs_features.resend). If anything of it fails, the connection is aborted: programs get
+ * ENOTCONN, and the next start mounts anew.
  *
  * THREADS    main.
  */
@@ -47,8 +47,8 @@ struct found {
 void revival_prepare(struct daemon *d, const struct options *options, bool service);
 /* The filesystem is closed, and another try to mount follows. */
 void revival_forget(struct daemon *d);
-/* After INIT: a kernel that does not send again needs no record. */
-void revival_consider(struct daemon *d);
+/* After INIT: a kernel that does not send again needs no record. The log has the reason. */
+void revival_consider(struct daemon *d, const struct options *options);
 /* The threads run, or are about to. If it fails, the mount goes on without. */
 void revival_keep(struct daemon *d, const char *asked);
 /* An orderly end, or another daemon takes the mount: nobody is to revive it. */

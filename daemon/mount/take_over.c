@@ -186,6 +186,7 @@ int take_over_ask(
 	snprintf(d->fs_options.session.mountpoint, sizeof(d->fs_options.session.mountpoint), "%s",
 		t->offer.mountpoint);
 	d->fs_options.session.taken = &t->offer.address;
+	d->fs_options.session.verbs = &t->offer.verbs;
 	d->connection = t->offer.connection;
 	return 0;
 }
@@ -377,7 +378,7 @@ void take_over_service(struct take_over *t, struct daemon *d, const struct optio
 		if (t->offer.limit_ms)
 			setenv("WATCHDOG_USEC", text, 1);
 		service_open();
-		revival_consider(d);
+		revival_consider(d, options);
 		revival_keep(d, options->mountpoint_text);
 	}
 	close(steal_fd(&t->talk));

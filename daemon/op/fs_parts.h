@@ -26,6 +26,7 @@ struct landing;
 struct lease_keeper;
 struct pause;
 struct abandoned;
+struct conversion;
 struct locks;
 struct local_answers;
 struct grant_refill;
@@ -59,7 +60,9 @@ struct fs_thread {
 
 struct fs {
 	struct fs_options options;
-	bool sharing; /* options.session.sharing */
+	/* Other clients may write, too. From the beginning on (options.session.sharing), or from a
+	 * moment on at which no request runs: conversion.h. */
+	atomic_bool sharing;
 	struct fs_features features;
 	struct access_policy *access;
 	struct session *session;
@@ -81,6 +84,7 @@ struct fs {
 	struct locks *locks;
 	struct remount *remount;
 	struct session_renewal *renewal;
+	struct conversion *conversion;
 	struct abandoned *abandoned;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
@@ -93,6 +97,7 @@ struct fs {
 	struct fs_thread threads[IO_THREADS_MAX];
 	struct fs_parts *parts; /* serve/fs_block.h */
 	/* State of the whole mount: barrier/ sets it, and the folders below read it. */
+	atomic_bool tracing;        /* each request has a line in the log; any thread sets it */
 	atomic_bool renewing;       /* the session has ended, and another one is to be made */
 	atomic_bool committing_all; /* it becomes read-only: everything is committed for the last
 				     * time */
@@ -102,6 +107,12 @@ struct fs {
 static inline bool fs_is_renewing(const struct fs *fs)
 {
 	return atomic_load_explicit(&fs->renewing, memory_order_acquire);
+}
+
+/* Whether other clients may come to write, too, if they have not yet. */
+static inline bool fs_may_share(const struct fs *fs)
+{
+	return fs->options.session.converts || atomic_load(&fs->sharing);
 }
 
 static inline bool fs_is_paused(const struct fs *fs)

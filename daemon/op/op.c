@@ -287,6 +287,7 @@ const char *op_wait_name(enum op_wait wait)
 		[OP_AT_REMOUNT] = "remount",
 		[OP_AT_LEASE] = "lease",
 		[OP_AT_RENEWAL] = "session",
+		[OP_AT_CONVERSION] = "conversion",
 		[OP_AT_APPEND] = "earlier append",
 	};
 

@@ -17,6 +17,7 @@
 #include "common/base/log.h"
 #include "common/rpc/rights.h"
 #include "daemon/request/caller.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/pages/quota_allowance.h"
@@ -98,12 +99,13 @@ static void set_send(struct request *req, int status);
 static bool is_to_grow_on(
 	const struct op *op, const struct attr *attr, uint64_t before, int *status)
 {
+	char text[PATH_INODE_BYTES];
+
 	if (!attr || !(op->set.valid & SET_SIZE) || attr->size >= op->set.size)
 		return false;
 	if (attr->size > before)
 		return true;
-	log_error(
-		"inode %llu: the server's size makes no sense", (unsigned long long)op->inode->ino);
+	log_error("%s: the server's size makes no sense", path_name_inode(op->inode, text));
 	*status = -EIO;
 	return false;
 }

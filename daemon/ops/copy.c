@@ -10,6 +10,7 @@
 
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/stale_pages.h"
@@ -89,10 +90,11 @@ static void copy_answered(struct request *req, const struct rpc_reply *rep)
 	struct copy_state *st = copy_state_of(req);
 	struct inode *target = st->op.inode;
 	int status = rep->status;
+	char text[PATH_INODE_BYTES];
 
 	if (!status && !makes_sense(st, &rep->progress)) {
-		log_error("inode %llu: the server's progress makes no sense",
-			(unsigned long long)target->ino);
+		log_error(
+			"%s: the server's progress makes no sense", path_name_inode(target, text));
 		status = -EIO;
 	}
 	inode_change_pages_end(target, rep->status ? NULL : &rep->progress.attr,

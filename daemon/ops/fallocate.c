@@ -15,6 +15,7 @@
 
 #include "common/base/log.h"
 #include "daemon/file/fill_holes.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
@@ -190,6 +191,7 @@ static void fallocate_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct fallocate_state *st = fallocate_state_of(req);
 	uint64_t done = rep->progress.done;
+	char text[PATH_INODE_BYTES];
 
 	inode_change_pages_end(
 		st->op.inode, rep->status ? NULL : &rep->progress.attr, st->at >> PAGE_SHIFT);
@@ -198,8 +200,8 @@ static void fallocate_answered(struct request *req, const struct rpc_reply *rep)
 	} else if (rep->status) {
 		fallocate_finish(req, rep->status);
 	} else if (!done || done > st->to - st->at) {
-		log_error("inode %llu: the server's progress makes no sense",
-			(unsigned long long)st->op.inode->ino);
+		log_error("%s: the server's progress makes no sense",
+			path_name_inode(st->op.inode, text));
 		fallocate_finish(req, -EIO);
 	} else {
 		fallocate_next(req, done);

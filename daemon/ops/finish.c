@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode_path.h"
 #include "daemon/kcache/kernel_owner.h"
@@ -42,7 +43,7 @@ struct ttl op_ttl(struct request *req)
 
 	if (fs->sharing)
 		return (struct ttl){.attr_ms = op_of(req)->attr_ms};
-	ms = session_ttl_ms(fs->session);
+	ms = conversion_ttl_ms(fs, session_ttl_ms(fs->session));
 	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
 }
 

@@ -15,7 +15,7 @@
 
 bool make_here_is_on(const struct fs *fs)
 {
-	return fs->options.names == NAMES_LOCAL && !fs->sharing && !fs->record &&
+	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs) && !fs->record &&
 	       session_squash(fs->session).kind == SQUASH_NONE;
 }
 

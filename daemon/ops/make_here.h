@@ -8,8 +8,8 @@ struct fs;
 struct inode;
 struct request;
 
-/* Whether this mount makes files by itself: it is to (names=local), has its export for itself, its
- * users count as they are, and its state is not recorded for a next daemon, which could not know
+/* Whether this mount makes files by itself: it is to (names=local), has its export for itself and
+ * keeps it so, its users count as they are, and its state is not recorded for a next daemon, which could not know
  * such a file. */
 bool make_here_is_on(const struct fs *fs);
 

@@ -163,7 +163,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	inode->nwriters += handle->writes;
 	inode->cached->nstorers += handle->stores;
 	/* On a sharing mount FLUSH gives up record locks. */
-	if (!handle->writes && !inode->fs->sharing)
+	if (!handle->writes && !fs_may_share(inode->fs))
 		opened->flags |= OPEN_NO_FLUSH;
 	commit_handle_opened_locked(inode, handle);
 	list_add_tail(&inode->handles, &handle->link);

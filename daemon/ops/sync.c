@@ -23,7 +23,7 @@ static int sync_tell(struct request *req)
 	if (req->replied)
 		return 0;
 	/* After the session's end the operation begins anew, and tells then. */
-	if (inode->fs->sharing && op_ends_with_session(req, -EIO))
+	if (fs_may_share(inode->fs) && op_ends_with_session(req, -EIO))
 		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
 	return commit_tell(inode, handle_of(req));
 }

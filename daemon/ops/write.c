@@ -27,6 +27,7 @@
 #include "common/base/log.h"
 #include "common/rpc/change_time.h"
 #include "daemon/file/fill_holes.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
@@ -201,11 +202,12 @@ static void write_account(struct request *req, int status)
 static void log_lost_write(const struct request *req, int status)
 {
 	static struct log_ratelimit limit;
+	char text[PATH_INODE_BYTES];
 
 	if (log_ratelimit_ok(&limit, 1000))
-		log_error("inode %llu: %u bytes at %llu could not be written: %s",
-			(unsigned long long)op_of((struct request *)req)->inode->ino,
-			req->args.size, (unsigned long long)req->args.offset, errno_text(status));
+		log_error("%s: %u bytes at %llu could not be written: %s",
+			path_name_inode(op_of((struct request *)req)->inode, text), req->args.size,
+			(unsigned long long)req->args.offset, errno_text(status));
 }
 
 /* O_SYNC waits for everything; O_DSYNC and O_DIRECT wait for the size and extents that the bytes

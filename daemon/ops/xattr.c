@@ -19,6 +19,7 @@
 
 #include "common/base/log.h"
 #include "daemon/request/caller.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
@@ -137,10 +138,11 @@ static bool looks_at_caller(struct request *req, int status)
 static int bad_answer(const struct request *req)
 {
 	static struct log_ratelimit limit;
+	char text[PATH_INODE_BYTES];
 
 	if (log_ratelimit_ok(&limit, 1000))
-		log_error("inode %llu: the server's extended attributes make no sense",
-			(unsigned long long)op_of((struct request *)req)->inode->ino);
+		log_error("%s: the server's extended attributes make no sense",
+			path_name_inode(op_of((struct request *)req)->inode, text));
 	return -EIO;
 }
 

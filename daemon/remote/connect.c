@@ -333,7 +333,7 @@ static void take_refusal(struct remote *r, int status, const char *why)
 
 	if (s->id && status == -EROFS)
 		session_may_not_write(s, r->keys, why);
-	else if (s->id && s->sharing && status == -EIDRM)
+	else if (s->id && remote_may_share(r) && status == -EIDRM)
 		session_end(s, why);
 	else if (s->id && (status == -EBUSY || status == -EIDRM))
 		session_lose(s, why);
@@ -348,6 +348,10 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 
 	if (takes_more(r, rep))
 		return;
+	if (rep->status == -EALREADY && session_joins(s)) {
+		attach_begin(r);
+		return;
+	}
 	if (rep->text.len)
 		printable_copy(why, sizeof(why), rep->text.s, rep->text.len);
 	else
@@ -414,7 +418,7 @@ static void channel_ready(struct remote *r)
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
-		if (r->session->sharing)
+		if (remote_may_share(r))
 			r->session->events->connected(r->thread);
 	}
 	slots_pump(r);
@@ -494,8 +498,8 @@ static void connect_take_news(struct remote *r, const struct rpc_ping_reply *pin
 		remote_channel_drop(r, "malformed recalls of %u bytes", ping->tail.len);
 		return;
 	}
-	/* A mount that shares nothing has nothing to give back. */
-	if (!r->session->sharing)
+	/* A mount that never shares anything has nothing to give back. */
+	if (!remote_may_share(r))
 		return;
 	r->session->events->news(r->thread, &ping->tail);
 	if (ping->give_pages)

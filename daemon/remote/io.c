@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "common/base/map.h"
 #include "common/base/util.h"
 #include "daemon/remote/remote_private.h"
 
@@ -179,8 +180,11 @@ void *io_mapped(
 	struct io_thread *thread, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len)
 {
 	struct remote *r = thread->remote;
+	void *mapped = io_maps(thread) ? channel_mapped(r->ch, dir, region, offset, len) : NULL;
 
-	return io_maps(thread) ? channel_mapped(r->ch, dir, region, offset, len) : NULL;
+	if (mapped && thread->shared->revivable)
+		map_populate(mapped, len, dir == IO_WRITE);
+	return mapped;
 }
 
 void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes)

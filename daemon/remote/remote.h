@@ -99,7 +99,8 @@ int io_pipe(const struct io_thread *thread);
  * here. */
 bool io_maps(const struct io_thread *thread);
 /* The address of these bytes: channel_mapped(), valid until the thread's next turn. NULL: only a
- * transfer can reach them, or the connection is not up. */
+ * transfer can reach them, or the connection is not up. A revivable mount has all pages there:
+ * request_room(). */
 void *io_mapped(
 	struct io_thread *thread, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
 /* Counts bytes that were read or written there. */

@@ -239,4 +239,10 @@ void remote_channel_keep_counters(struct remote *r);
 /* Tells the session the counts of this thread. */
 void remote_channel_publish_counters(struct remote *r);
 
+/* Whether other clients may be at the export, now or later. */
+static inline bool remote_may_share(const struct remote *r)
+{
+	return r->session->converts || session_is_sharing(r->session);
+}
+
 #endif

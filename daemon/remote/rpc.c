@@ -30,7 +30,7 @@ static uint64_t reserved_mask(const struct remote *r)
  * take none of them: a holder of a lease that these wait for must get on. */
 static unsigned nkept(const struct remote *r)
 {
-	unsigned n = r->session->sharing ? SLOTS_NESTED : 0;
+	unsigned n = remote_may_share(r) ? SLOTS_NESTED : 0;
 
 	return r->nreserved + n < r->nslots ? n : 0;
 }

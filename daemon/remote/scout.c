@@ -133,7 +133,7 @@ static int look_for_verbs(struct session *s)
 {
 	char why[sizeof(s->no_verbs)] = "";
 
-	if (now_ms() < s->scout.again_ms || is_refused(s))
+	if (now_ms() < atomic_load(&s->scout.again_ms) || is_refused(s))
 		return LOOK_MS;
 	if (find_verbs(s, why, sizeof(why)) == 0 && !is_to_end(s)) {
 		paths_move(s, TRANSPORT_VERBS, "");
@@ -169,9 +169,12 @@ static void leave_bad_verbs(struct session *s, const char *why)
 {
 	struct scout *scout = &s->scout;
 
-	scout->penalty_ms = (int64_t)min_u64(
-		max_u64(PENALTY_MIN_MS, 2 * (uint64_t)scout->penalty_ms), PENALTY_MAX_MS);
-	scout->again_ms = now_ms() + scout->penalty_ms;
+	uint64_t wait_ms =
+		min_u64(max_u64(PENALTY_MIN_MS, 2 * (uint64_t)atomic_load(&scout->penalty_ms)),
+			PENALTY_MAX_MS);
+
+	atomic_store(&scout->penalty_ms, (int64_t)wait_ms);
+	atomic_store(&scout->again_ms, now_ms() + (int64_t)wait_ms);
 	leave_verbs(s, why);
 }
 
@@ -254,6 +257,35 @@ static int look_after_verbs(struct session *s)
 	else if (now - scout->bad_ms >= MISSING_MS)
 		look_for_a_way(s, now - scout->bad_ms);
 	return SOON_MS;
+}
+
+/* ---- another process ------------------------------------------------------------------------- */
+
+void scout_describe(struct session *s, struct session_verbs *verbs)
+{
+	int64_t left_ms = atomic_load(&s->scout.again_ms) - now_ms();
+
+	*verbs = (struct session_verbs){
+		.penalty_ms = (uint32_t)atomic_load(&s->scout.penalty_ms),
+		.again_ms = (uint32_t)max_i64(left_ms, 0),
+	};
+	pthread_mutex_lock(&s->lock);
+	verbs->refused = s->verbs_refused;
+	snprintf(verbs->why, sizeof(verbs->why), "%s", s->no_verbs);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* That process may say anything; waits are bounded as our own. */
+void scout_take(struct session *s, const struct session_verbs *verbs)
+{
+	uint32_t again_ms = (uint32_t)min_u64(verbs->again_ms, PENALTY_MAX_MS);
+
+	if (!s->moves)
+		return;
+	s->verbs_refused = verbs->refused;
+	snprintf(s->no_verbs, sizeof(s->no_verbs), "%s", verbs->why);
+	atomic_init(&s->scout.penalty_ms, (int64_t)min_u64(verbs->penalty_ms, PENALTY_MAX_MS));
+	atomic_init(&s->scout.again_ms, again_ms ? now_ms() + again_ms : 0);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

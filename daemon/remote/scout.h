@@ -16,7 +16,14 @@
 #ifndef RMEMFS_DAEMON_REMOTE_SCOUT_H
 #define RMEMFS_DAEMON_REMOTE_SCOUT_H
 
+#include "daemon/remote/session_options.h"
+
 struct session;
+
+/* Tells all that is known of verbs, for a process that takes the session over: any thread. */
+void scout_describe(struct session *s, struct session_verbs *verbs);
+/* Goes on with that; before scout_start(). */
+void scout_take(struct session *s, const struct session_verbs *verbs);
 
 /* Does nothing for a session that keeps its transport. Without a thread it does so, too: logged. */
 void scout_start(struct session *s);

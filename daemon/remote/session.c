@@ -92,7 +92,8 @@ int session_new(const struct session_options *options, const struct session_even
 	atomic_init(&s->read_only, options->read_only);
 	s->exclusive = options->exclusive;
 	s->events = events;
-	s->sharing = options->sharing;
+	atomic_init(&s->sharing, options->sharing);
+	s->converts = options->converts;
 	s->exit_when_lost = options->exit_when_lost;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->connect_until_ms = options->connect_until_ms;
@@ -100,6 +101,8 @@ int session_new(const struct session_options *options, const struct session_even
 	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
 	snprintf(s->mountpoint, sizeof(s->mountpoint), "%s", options->mountpoint);
+	if (options->verbs)
+		scout_take(s, options->verbs);
 	if (options->taken)
 		atomic_init(&s->owner.fd, -1);
 	else
@@ -203,7 +206,8 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
 		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
-			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0),
+			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0) |
+			 (s->converts ? ATTACH_CONVERTS : 0),
 		.wait_ms = wait_ms(s),
 		.export_name = text(s->export_name),
 		.client = text(s->client),

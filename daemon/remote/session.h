@@ -73,6 +73,11 @@ void session_begin_anew(struct session *s);
 /* Whether there is a session: false while another one is to be made. */
 bool session_is_made(const struct session *s);
 
+/* Whether other clients may be at the export. session_share(): from now on, whatever comes; not
+ * before the server was told (CONVERT). Any thread. */
+bool session_is_sharing(const struct session *s);
+void session_share(struct session *s);
+
 /* The session is about to end, and not all that was written is committed. Any thread. */
 void session_leaves_unsafe(struct session *s);
 

@@ -30,7 +30,8 @@ int session_describe_facts(struct session *s, struct session_state *state)
 		.owner_number = s->owner.number,
 		.nchannels = s->nchannels,
 		.exclusive = s->exclusive,
-		.sharing = s->sharing,
+		.sharing = session_is_sharing(s),
+		.converts = s->converts,
 		.read_only = atomic_load(&s->read_only),
 		.limits = s->limits,
 		.root = s->info.root,
@@ -140,6 +141,7 @@ static void adopt_facts(struct session *s, const struct session_state *state)
 	paths_limit(s, &s->limits);
 	s->earlier = state->counters;
 	atomic_store(&s->read_only, state->read_only);
+	atomic_store(&s->sharing, state->sharing);
 	memcpy(s->store_id, state->store_id, sizeof(s->store_id));
 	memcpy(s->token, state->token, sizeof(s->token));
 	memcpy(s->owner.id, state->owner, sizeof(s->owner.id));
@@ -154,10 +156,11 @@ int session_adopt(struct session *s, struct io_thread *first, const struct sessi
 		return -EINVAL;
 	}
 	if (state->nchannels != s->nchannels || state->exclusive != s->exclusive ||
-		state->sharing != s->sharing) {
+		state->converts != s->converts ||
+		(!s->converts && state->sharing != session_is_sharing(s))) {
 		snprintf(why, whylen,
-			"io_threads, share or cache=exclusive are not as the mount has them: change "
-			"them back, or unmount and mount again");
+			"io_threads, exclusive, share, share_later or cache=exclusive are not as "
+			"the mount has them: change them back, or unmount and mount again");
 		return -EINVAL;
 	}
 	adopt_facts(s, state);

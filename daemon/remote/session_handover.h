@@ -27,7 +27,7 @@ struct session_state {
 	uint8_t store_id[16], token[TOKEN_BYTES], owner[OWNER_BYTES];
 	uint32_t owner_number;
 	uint32_t nchannels;
-	bool exclusive, sharing, read_only;
+	bool exclusive, sharing, converts, read_only;
 	struct io_limits limits;
 	struct rpc_counters counters;
 	struct attr root;

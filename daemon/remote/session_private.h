@@ -45,8 +45,9 @@ struct scout {
 	unsigned nunsteady;  /* looks that saw new ones since unsteady_ms */
 	int64_t unsteady_ms; /* when the first of them did */
 	int64_t bad_ms;      /* since when channels over verbs are missing; 0: none is */
-	int64_t again_ms;    /* verbs is not tried before */
-	int64_t penalty_ms;  /* the last wait after verbs led there, but channels did not last */
+	/* Others may read these. Verbs is not tried before; and the last wait after verbs led
+	 * there, but channels did not last. */
+	_Atomic int64_t again_ms, penalty_ms;
 };
 
 /* A thread's end of the session tells all threads this. */
@@ -65,7 +66,7 @@ struct session {
 	_Atomic(const char *) server;                /* its text */
 	bool moves;                                  /* between tcp and verbs */
 	bool verbs_refused;                          /* by the export; under lock */
-	char no_verbs[512]; /* why verbs is not used, "": it is, or may not; under lock */
+	char no_verbs[VERBS_WHY_BYTES]; /* not used; "": it is, or may not; under lock */
 	struct buffer *memory[IO_THREADS_MAX];
 	struct scout scout;
 	bool chosen;      /* we chose the transport: a hint in errors */
@@ -84,7 +85,8 @@ struct session {
 	struct owner owner;
 	uint64_t instance;
 	unsigned nchannels;
-	bool exclusive, sharing, exit_when_lost;
+	bool exclusive, converts, exit_when_lost;
+	atomic_bool sharing;
 	atomic_bool read_only;
 	atomic_uint keys; /* counts changes of read_only: channels have the keys of one of them */
 	unsigned connect_timeout_ms;
@@ -154,6 +156,9 @@ struct session {
  * remote_connect() runs the first one waits for a moment only. */
 void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach);
 
+/* ATTACH was refused, since the export has other mounts already. True: the session shares it with
+ * them, and ATTACH is to be sent again. */
+bool session_joins(struct session *s);
 /* The server refused remote_connect(), since other clients have the export. True: it may wait for
  * them, which is logged once, and ATTACH is to be sent again. */
 bool session_waits(struct session *s, const char *why);

@@ -10,9 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/util.h"
 #include "daemon/request/io_thread.h"
 #include "daemon/request/request.h"
+
+enum { LOOK_MS = 300 };
 
 /* "Groups:\t4 24 27 " */
 static bool caller_lists(const char *groups, uint32_t gid)
@@ -359,28 +362,90 @@ void caller_note_process(uint32_t *process, uint32_t pid)
 		fclose(f);
 }
 
-/* A process that was killed has no thread that lives, though some may take their time to end. */
-static bool process_lives(uint32_t process)
+/* A process that was killed has no thread that lives, though some may take their time to end. Those
+ * that run will have ended soon. */
+enum process_state { PROCESS_LIVES, PROCESS_WAITS_FOR_ITS_END, PROCESS_HAS_ENDED };
+
+static bool sleeps(uint32_t pid)
 {
+	static const char state[] = "State:\t";
+	autofree char *line = NULL;
+	FILE *f = open_proc(pid, "status");
+	size_t size = 0;
+	bool found = f && find_line(f, state, &line, &size);
+
+	if (f)
+		fclose(f);
+	return found && strchr("SD", line[strlen(state)]);
+}
+
+static enum process_state look_at_process(uint32_t process)
+{
+	enum process_state state = PROCESS_HAS_ENDED;
 	char path[40];
 	struct dirent *entry;
-	bool lives = false;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%u/task", process);
 	dir = opendir(path);
-	while (!lives && dir && (entry = readdir(dir)) != NULL)
-		lives = entry->d_name[0] != '.' &&
-			look_at_thread((uint32_t)strtoul(entry->d_name, NULL, 10)) == THREAD_LIVES;
+	while (state != PROCESS_LIVES && dir && (entry = readdir(dir)) != NULL) {
+		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (pid && look_at_thread(pid) == THREAD_LIVES)
+			state = PROCESS_LIVES;
+		else if (pid && sleeps(pid))
+			state = PROCESS_WAITS_FOR_ITS_END;
+	}
 	if (dir)
 		closedir(dir);
-	return lives;
+	return state;
+}
+
+/* Of any process, also of one that is not to be seen. */
+static bool look_for_one_that_waits(void)
+{
+	struct dirent *entry;
+	bool waits = false;
+	DIR *dir;
+
+	if (!proc_is_ours() || access("/proc/1", F_OK) < 0)
+		return true;
+	dir = opendir("/proc");
+	while (!waits && dir && (entry = readdir(dir)) != NULL) {
+		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		waits = pid && look_at_process(pid) == PROCESS_WAITS_FOR_ITS_END;
+	}
+	if (dir)
+		closedir(dir);
+	return waits;
+}
+
+/* To read all of /proc takes milliseconds, and many requests may ask. */
+static bool some_process_waits_for_its_end(void)
+{
+	static _Thread_local int64_t until_ms;
+	static _Thread_local bool waits;
+	int64_t now = now_ms();
+
+	if (now >= until_ms) {
+		waits = look_for_one_that_waits();
+		until_ms = now_ms() + LOOK_MS;
+	}
+	return waits;
+}
+
+/* A process that was killed can't end before its requests have. So if none waits for its end, a
+ * process that is not known goes on. */
+static bool process_lives(uint32_t process)
+{
+	return process == CALLER_NO_PROCESS ? !some_process_waits_for_its_end()
+					    : look_at_process(process) == PROCESS_LIVES;
 }
 
 static enum caller_state state_of(struct caller caller)
 {
-	if (caller.process && caller.process != CALLER_NO_PROCESS &&
-		look_at_thread(caller.pid) == THREAD_HAS_GONE)
+	if (caller.process && look_at_thread(caller.pid) == THREAD_HAS_GONE)
 		return process_lives(caller.process) ? CALLER_LIVES : CALLER_DYING;
 	return caller_state(caller.pid);
 }

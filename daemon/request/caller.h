@@ -60,8 +60,9 @@ enum caller_state caller_state(uint32_t pid);
 
 /* An asynchronous request can outlive the thread that made it: one of a program that ends its
  * threads, or of io_uring, whose threads the kernel ends when they are idle. Then the process
- * counts, and has to be known from a time when the thread was there. CALLER_NO_PROCESS: it was
- * looked for, and not seen. */
+ * counts, if it is known from a time when the thread was there. CALLER_NO_PROCESS: it was looked
+ * for, and not seen. A process that was killed waits for its requests before it ends. So if the
+ * thread has gone, the caller lives as long as no process waits so. */
 enum { CALLER_NO_PROCESS = INT32_MAX };
 /* Notes the process of the thread `pid` in *process, unless that is not 0. Reads /proc. */
 void caller_note_process(uint32_t *process, uint32_t pid);

@@ -91,6 +91,7 @@ struct io_thread_private {
 
 	/* Messages read while there was no request or buffer for them: see fuse/receive.c. */
 	uint8_t *spare;
+	bool spare_present; /* request_room() */
 	struct list parked;
 	size_t parked_bytes;
 	bool any_parked;         /* atomic: other threads read it */
@@ -112,6 +113,11 @@ struct request *request_new(struct io_thread *thread);
 void request_unmake(struct request *req);
 /* Sets recv if it is not set. False: no buffer is free. */
 bool request_refill_recv(struct io_thread_private *priv);
+/* Where the next message goes, so that its payload is recv's data; without recv it is the spare. If
+ * the mount is revivable, all of that memory is there. Otherwise the kernel would have to get pages
+ * while it copies, and in a process that was killed it does not: it then answers the message by
+ * EIO, and no successor gets it. */
+uint8_t *request_room(struct io_thread *thread);
 /* Gives free buffers to those that wait. Returns how many got one. */
 unsigned request_serve_waiters(struct io_thread *thread);
 /* Whether so much is set aside that the thread waits until it is less. */

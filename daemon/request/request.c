@@ -321,6 +321,28 @@ bool request_refill_recv(struct io_thread_private *priv)
 	return priv->recv != NULL;
 }
 
+/* FUSE_MESSAGE_BYTES_MAX, from the page before the payload on. */
+static void touch(uint8_t *payload)
+{
+	volatile uint8_t *page = payload - PAGE_BYTES;
+
+	for (size_t off = 0; off < BUFFER_STRIDE; off += PAGE_BYTES)
+		page[off] = 0;
+}
+
+uint8_t *request_room(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint8_t *payload = priv->recv ? priv->recv->data : priv->spare;
+	bool *present = priv->recv ? &priv->recv->present : &priv->spare_present;
+
+	if (thread->shared->revivable && !*present) {
+		touch(payload);
+		*present = true;
+	}
+	return payload - PAYLOAD_HEAD_BYTES;
+}
+
 bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 {
 	struct io_thread_private *priv = req->thread->priv;

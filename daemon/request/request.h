@@ -41,6 +41,7 @@ enum { PIECES_MAX = IO_PAGES_MAX + 2 + IO_BYTES_MAX / ZEROS_BYTES };
 struct data_buffer {
 	struct list link;
 	uint8_t *data; /* IO_BYTES_MAX bytes */
+	bool present;  /* request_room() */
 	const struct buffer *mem;
 	struct sge sges[IO_PAGES_MAX + 2];
 	struct work works[IO_PAGES_MAX + 2];
@@ -236,6 +237,7 @@ struct request_shared {
 	bool sharing;               /* they may wait for other clients; set before the first one */
 	unsigned interrupt_wait_ms; /* caller_ends_wait(); likewise */
 	uint64_t aside_max;         /* likewise */
+	bool revivable;             /* messages must outlive a kill; likewise: request_room() */
 	atomic_bool paused;         /* no message is read from the kernel, but for a drop:
 				     * serve/pause.h */
 	atomic_ullong aside_bytes;  /* memory of what is set aside, and of its payloads */

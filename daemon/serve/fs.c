@@ -72,6 +72,7 @@ void fs_fini(struct fs *fs)
 	inode_table_fini(fs->inodes);
 	inherited_delete(fs->inherited);
 	expiries_fini(fs->expiries);
+	conversion_fini(fs->conversion);
 	session_renewal_fini(fs->renewal);
 	remount_fini(fs->remount);
 	locks_fini(fs->locks);
@@ -102,7 +103,7 @@ static int init_tables(struct fs *fs)
 	r = inode_table_init(fs->inodes, &inode_parts_hooks);
 	if (r)
 		goto err_pause;
-	r = fs->sharing ? local_answer_init(fs->looks) : 0;
+	r = fs_may_share(fs) ? local_answer_init(fs->looks) : 0;
 	if (r)
 		goto err_inodes;
 	return 0;
@@ -122,8 +123,9 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	memset(block, 0, sizeof(*block));
 	fs_wire(fs, &block->parts);
 	fs->options = *options;
-	fs->sharing = options->session.sharing;
-	fs->requests.sharing = options->session.sharing;
+	atomic_init(&fs->tracing, options->debug_io);
+	atomic_init(&fs->sharing, options->session.sharing);
+	fs->requests.sharing = fs_may_share(fs);
 	fs->requests.interrupt_wait_ms = options->interrupt_wait_ms;
 	fs->requests.aside_max = machine_memory() / ASIDE_SHARE;
 	r = init_tables(fs);
@@ -142,6 +144,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	expiries_init(fs->expiries);
 	remount_init(fs->remount, fs, options->session.read_only);
 	session_renewal_init(fs->renewal, fs, way_barrier_over);
+	conversion_init(fs->conversion, fs, way_conversion_over);
 	abandoned_init(fs->abandoned, fs);
 	atomic_init(&fs->access->mode, options->access);
 	atomic_init(&fs->access->nodiratime, options->nodiratime);
@@ -285,6 +288,7 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 
 	if (r)
 		return r;
+	atomic_store(&fs->sharing, session_is_sharing(fs->session));
 	grant_refill_set_limit(fs->refill, session_info(fs->session)->npages);
 	r = make_root(fs, &session_info(fs->session)->root);
 	if (r)
@@ -310,6 +314,7 @@ static void step_barriers(struct io_thread *thread)
 	if (pause_rests(thread->fs))
 		return;
 	session_renewal_step(thread);
+	conversion_step(thread);
 	snapshot_freeze_step(thread);
 	remount_step(thread);
 }
@@ -462,6 +467,8 @@ static void fs_take_news(struct io_thread *thread, const struct rpc_tail *recall
 	while (rpc_get_recall(&r, &recall)) {
 		if (recall.keep == RECALL_LOCKS)
 			lock_look_again(thread, recall.number);
+		else if (recall.keep == RECALL_SHARE)
+			conversion_wanted(thread);
 		else
 			lease_recall(thread, &recall);
 	}

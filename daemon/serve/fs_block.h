@@ -3,6 +3,7 @@
 #define RMEMFS_DAEMON_SERVE_FS_BLOCK_H
 
 #include "daemon/barrier/abandoned.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/barrier/snapshot_freeze.h"
@@ -45,6 +46,7 @@ struct fs_parts {
 	struct locks locks;
 	struct remount remount;
 	struct session_renewal renewal;
+	struct conversion conversion;
 	struct abandoned abandoned;
 	struct expiries expiries;
 	struct statfs_memory statfs;
@@ -80,6 +82,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	fs->locks = &parts->locks;
 	fs->remount = &parts->remount;
 	fs->renewal = &parts->renewal;
+	fs->conversion = &parts->conversion;
 	fs->abandoned = &parts->abandoned;
 	fs->expiries = &parts->expiries;
 	fs->statfs = &parts->statfs;

@@ -2,9 +2,11 @@
 #include "daemon/serve/interrupt.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/base/log.h"
 #include "daemon/barrier/abandoned.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/request/caller.h"
@@ -23,7 +25,8 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
 	       op->wait != OP_AT_ABANDONED && op->wait != OP_AT_REMOUNT &&
-	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
+	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL &&
+	       op->wait != OP_AT_CONVERSION && op->wait != OP_AT_APPEND;
 }
 
 /* umount(8) asks for STATFS before anything else, so that waits for nobody. */
@@ -119,11 +122,15 @@ void interrupt_tick(struct io_thread *thread)
 static void log_unsafe(struct request *req)
 {
 	static struct log_ratelimit limit;
+	struct inode *inode = op_of(req)->inode;
+	char text[PATH_INODE_BYTES];
 
-	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
-		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
-			    "the server comes back before the mount ends",
-			(unsigned long long)req->node);
+	if ((req->op != OP_FLUSH && req->op != OP_FSYNC) || !log_ratelimit_ok(&limit, 1000))
+		return;
+	snprintf(text, sizeof(text), "inode %llu", (unsigned long long)req->node);
+	log_warning("%s: what was written is not safe yet: it will be committed if the server "
+		    "comes back before the mount ends",
+		inode ? path_name_inode(inode, text) : text);
 }
 
 static void log_failing(const struct fs *fs)

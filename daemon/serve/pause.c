@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/barrier/remount.h"
 #include "daemon/file/access_time.h"
 #include "daemon/file/commit.h"
@@ -82,7 +83,7 @@ static bool has_nothing_left(struct io_thread *thread)
 	       !fuse_receive_is_dropping(thread) && lease_keep_give_all(thread) &&
 	       grant_refill_give_all(thread) && quota_allowance_give_all(thread) &&
 	       inode_return_is_idle(fs) && !session_snapshot(fs->session) &&
-	       !session_lost(fs->session) && !fs_is_renewing(fs);
+	       !session_lost(fs->session) && !fs_is_renewing(fs) && !conversion_is_under_way(fs);
 }
 
 static uint32_t all_bits(const struct fs *fs)

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_path.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote.h"
 #include "daemon/request/counters.h"
@@ -43,7 +44,7 @@ static void slow_tell(const struct untold *untold)
 	struct request *req = untold->oldest;
 	const struct op *op = op_of(req);
 	long long ms = (long long)waited_ms(req, untold->now_ns);
-	char rpc[96] = "", more[48] = "";
+	char rpc[96] = "", more[48] = "", text[PATH_INODE_BYTES];
 
 	if (op->wait == OP_AT_RPC)
 		snprintf(rpc, sizeof(rpc), " (%s)%s", rpc_op_info(op->call.req.op)->name,
@@ -54,10 +55,11 @@ static void slow_tell(const struct untold *untold)
 		snprintf(more, sizeof(more), "; %u more wait%s", untold->n - 1,
 			untold->n == 2 ? "s" : "");
 	req->trace.ino = op->inode ? op->inode->ino : req->node;
+	snprintf(text, sizeof(text), "inode %llu", (unsigned long long)req->node);
 	log_notice(
-		"%s of inode %llu, asked by process %u, has not been answered for %lld.%lld s: it waits for %s%s%s",
-		request_op_name(req->op), (unsigned long long)req->trace.ino, req->pid, ms / 1000,
-		ms % 1000 / 100, op_wait_name(op->wait), rpc, more);
+		"%s of %s, asked by process %u, has not been answered for %lld.%lld s: it waits for %s%s%s",
+		request_op_name(req->op), op->inode ? path_name_inode(op->inode, text) : text,
+		req->pid, ms / 1000, ms % 1000 / 100, op_wait_name(op->wait), rpc, more);
 	req->slow_told = true;
 }
 

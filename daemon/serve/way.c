@@ -4,10 +4,12 @@
 #include <errno.h>
 
 #include "daemon/barrier/abandoned.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/revived.h"
+#include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/wait_aside.h"
@@ -127,12 +129,21 @@ static void turn(struct request *req)
 
 /* ---- squash ---------------------------------------------------------------------------------- */
 
+/* A mount that is alone notes what the kernel caches if other clients may come. */
+static void alone(struct request *req)
+{
+	if (!fs_may_share(req->thread->fs) || kernel_pages_note_alone(req))
+		operation(req);
+	else
+		op_refuse(req, -ENOMEM);
+}
+
 static void permitted(struct request *req)
 {
 	if (req->thread->fs->sharing)
 		turn(req);
 	else
-		operation(req);
+		alone(req);
 }
 
 static void permission(struct request *req)
@@ -145,7 +156,7 @@ static void permission(struct request *req)
 
 static void pass_renewal(struct request *req)
 {
-	if (!req->thread->fs->sharing || session_renewal_enter(req))
+	if (!fs_may_share(req->thread->fs) || session_renewal_enter(req))
 		permission(req);
 }
 
@@ -158,25 +169,43 @@ void way_barrier_over(struct request *req, int status)
 		pass_renewal(req);
 }
 
-void way_barrier(struct request *req)
+static void pass_conversion(struct request *req)
 {
-	struct io_thread *thread = req->thread;
+	struct fs *fs = req->thread->fs;
 
-	if (thread->fs->options.debug_io)
-		trace_begin(req, req->node);
-	if (thread->fs->inherited && !inherited_translate(thread->fs->inherited, req)) {
-		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);
-		return;
-	}
-	if (thread->fs->sharing)
+	if (fs->sharing)
 		append_order_queue(req);
 	if (abandoned_enter(req, way_barrier_over))
 		pass_renewal(req);
+}
+
+void way_conversion_over(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		pass_conversion(req);
+}
+
+void way_barrier(struct request *req)
+{
+	struct io_thread *thread = req->thread;
+	struct fs *fs = thread->fs;
+
+	if (atomic_load_explicit(&fs->tracing, memory_order_relaxed))
+		trace_begin(req, req->node);
+	if (fs->inherited && !inherited_translate(fs->inherited, req)) {
+		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);
+		return;
+	}
+	if (!fs->options.session.converts || conversion_enter(req))
+		pass_conversion(req);
 	if (remote_gives_up(thread))
 		interrupt_all_failing(thread);
 }
 
 bool way_begins_anew(struct request *req, int *error)
 {
-	return req->thread->fs->sharing && session_renewal_takes_back(req, error);
+	return fs_may_share(req->thread->fs) && session_renewal_takes_back(req, error);
 }

@@ -20,6 +20,8 @@
 void way_barrier(struct request *req);
 /* The barrier that held the request is over; -errno: the request was taken back. */
 void way_barrier_over(struct request *req, int status);
+/* The same for a conversion, which is before the barriers. */
+void way_conversion_over(struct request *req, int status);
 
 /* fuse_ops.begins_anew */
 bool way_begins_anew(struct request *req, int *error);

@@ -20,6 +20,7 @@
 #include "server/recall/recall.h"
 #include "server/session/session.h"
 #include "server/snapshot/snapshot.h"
+#include "server/admin/keys.h"
 #include "server/admin/status_text.h"
 #include "server/admin/trouble.h"
 
@@ -423,6 +424,7 @@ static json_t *status_describe(struct server *s, bool names)
 	json_object_set_new(root, "refused", json_u64(sum_refused(s)));
 	json_object_set_new(root, "cpu", trouble_describe_cpu(s));
 	json_object_set_new(root, "refused_keys", trouble_describe_refusals(s));
+	json_object_set_new(root, "keys", keys_describe(s, names));
 	return root;
 }
 

@@ -103,10 +103,10 @@ int check_stages(struct check *c); /* of all sessions */
 int check_sessions(struct check *c); /* of all exports */
 int check_collect_sessions(struct check *c);
 int check_orphans(struct check *c);
-/* The session that the inode is `held` ("leased to") by must exist, and be shared if `shared` is
- * set. ended may be NULL. */
+/* The session that the inode is `held` ("leased to") by must exist, and have one of these flags of
+ * ATTACH; 0: any. ended may be NULL. */
 int check_holder(
-	struct check *c, uint64_t ino, const char *held, uint64_t id, bool shared, bool *ended);
+	struct check *c, uint64_t ino, const char *held, uint64_t id, uint32_t flags, bool *ended);
 
 /* check_leases.c: after the sessions were collected, before the orphans. */
 int check_leases(struct check *c);

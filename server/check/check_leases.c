@@ -70,8 +70,8 @@ static int check_leases_record(struct check *c, struct store_key key, const stru
 	c->leases.exclusive += r.type == LEASE_EXCLUSIVE;
 	c->leases.pins += r.pinned;
 	check_values(c, &r);
-	err = check_holder(
-		c, ino_of_key(r.key), "leased to", r.session, r.type != LEASE_NONE, &ended);
+	err = check_holder(c, ino_of_key(r.key), "leased to", r.session,
+		r.type != LEASE_NONE ? ATTACH_SHARED : 0, &ended);
 	return err ? err : check_inode_of(c, &r, ended);
 }
 

@@ -84,7 +84,8 @@ static int check_record(struct check *c, struct store_key key, const struct stor
 	if (err)
 		return err;
 	check_order(c, key, locks, n);
-	err = check_holder(c, ino_of_key(key.hi), "locked by", key.lo, true, NULL);
+	err = check_holder(
+		c, ino_of_key(key.hi), "locked by", key.lo, ATTACH_SHARED | ATTACH_CONVERTS, NULL);
 	return err ? err : see(c, key.hi, locks, n);
 }
 

@@ -135,7 +135,7 @@ int check_sessions(struct check *c)
 /* ---- holders --------------------------------------------------------------------------------- */
 
 int check_holder(
-	struct check *c, uint64_t ino, const char *held, uint64_t id, bool shared, bool *ended)
+	struct check *c, uint64_t ino, const char *held, uint64_t id, uint32_t flags, bool *ended)
 {
 	struct meta_session session;
 	struct store_val val;
@@ -154,7 +154,7 @@ int check_holder(
 		err = meta_session_decode(c->m, STORE_KEY(id), &val, &session, &export_id);
 	if (!err && ended)
 		*ended = meta_session_has_ended(&val);
-	if (!err && shared && !(session.flags & ATTACH_SHARED))
+	if (!err && flags && !(session.flags & flags))
 		check_problem(c, "inode %" PRIu64 " is %s session %" PRIu64 ", which is not shared",
 			ino, held, id);
 	return err == -EBADMSG ? 0 : err;

@@ -113,7 +113,9 @@ static const char *const client_names[] = {
 	"exit_when_lost",
 	"revive",
 	"low_latency",
+	"exclusive",
 	"share",
+	"share_later",
 	NULL,
 };
 static const struct conf_elsewhere client_file = {"the clients' client.conf", client_names};

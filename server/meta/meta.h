@@ -142,6 +142,7 @@ struct meta_ctx {
 	unsigned export_index; /* into meta_config.exports */
 	uint64_t session;
 	bool read_only; /* changes of files and names, and requests that prepare them: -EROFS */
+	uint32_t flags; /* of the stored session */
 	bool shared;    /* others may write, too: use of an inode needs a lease */
 	struct squash squash; /* of the session's users, see namespace/squash_request.h */
 	uint32_t lease_limit; /* leases that the session may keep */
@@ -257,7 +258,7 @@ enum { LENT_WINDOWS = 2 };
 struct meta_session {
 	uint64_t id; /* never 0, never used twice */
 	uint32_t export_index;
-	uint32_t flags; /* of ATTACH */
+	uint32_t flags; /* of ATTACH, and SESSION_FORGETS */
 	uint8_t owner[OWNER_BYTES];
 	uint64_t instance;
 	uint16_t nchannels;
@@ -269,6 +270,9 @@ struct meta_session {
 	struct lent_window lent[LENT_WINDOWS];
 	char client[128]; /* for people; ATTACH's, made printable */
 };
+
+/* A flag that no message has: CONVERT_SHARES was executed, and CONVERT_FORGOT was not yet. */
+enum { SESSION_FORGETS = 1 << 16 };
 
 /* Gives the session a new id and stores it; within a batch. */
 int meta_session_new(struct meta *m, struct meta_session *session);

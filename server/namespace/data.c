@@ -106,16 +106,9 @@ static int return_all(struct ns_call *c)
 /* An inode that the session does not keep was returned before: nothing to do. */
 static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
 {
-	struct store_key key = STORE_KEY(c->ctx->session, inode_key(c->v, ino));
-	struct stored_inode inode;
-	int err = ino >> INO_BITS ? -ENOENT : store_del(c->m->store, STORE_ORPHAN, key);
+	int err = ns_orphan_return(c, ino, at_once);
 
-	if (err)
-		return err == -ENOENT ? ns_return_pin(c, ino, at_once) : err;
-	err = inode_load(c->v, ino, &inode);
-	if (err)
-		return err == -ESTALE ? store_damaged(c->m->store, STORE_ORPHAN, key) : err;
-	return at_once ? reaper_inode(c->v, &inode) : reaper_inode_later(c->v, &inode);
+	return err == -ENOENT ? ns_return_pin(c, ino, at_once) : err;
 }
 
 static int return_inodes(struct ns_call *c)

@@ -38,6 +38,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_STAGE] = ns_stage,
 	[RPC_LEASE] = ns_lease,
 	[RPC_LOCK] = ns_lock,
+	[RPC_CONVERT] = ns_convert,
 	[RPC_GETLK] = ns_getlk,
 };
 
@@ -61,8 +62,8 @@ static int execute_refuse(struct rpc_reply *rep, int err)
 static bool changes(const struct rpc_request *req)
 {
 	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);
-	bool reads =
-		(req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE) || req->op == RPC_LOCK;
+	bool reads = (req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE) ||
+		     req->op == RPC_LOCK || req->op == RPC_CONVERT;
 
 	return (req->op >= RPC_SETATTR && !gives_back && !reads) || req->op == RPC_UNPROTECT;
 }

@@ -252,14 +252,23 @@ static bool reduce(struct lease_record *own, const struct rpc_returned *r)
 	return pinned && !own->pinned;
 }
 
+static int return_orphan(struct ns_call *c, uint64_t ino, bool at_once)
+{
+	int err = ns_orphan_return(c, ino, at_once);
+
+	return err == -ENOENT ? 0 : err;
+}
+
 static int ns_lease_give_back(struct ns_call *c, const struct rpc_returned *r, bool at_once)
 {
 	struct lease_record own;
 	bool unpinned;
 	int err = find_returned(c, r, &own);
 
-	if (err || !own.number)
+	if (err)
 		return err;
+	if (!own.number)
+		return r->pin == RETURN_UNPIN ? return_orphan(c, r->ino, at_once) : 0;
 	unpinned = reduce(&own, r);
 	err = lease_put(c->v, &own);
 	return err || !unpinned ? err : lease_unpinned(c->v, own.key, !at_once);
@@ -288,6 +297,8 @@ static int may_reap(struct ns_call *c, const struct rpc_returned *r, bool *reaps
 	int err = find_returned(c, r, &own);
 
 	*reaps = false;
+	if (!err && !own.number && r->pin == RETURN_UNPIN)
+		return ns_orphan_has(c, r->ino, reaps);
 	if (err || !own.number || !reduce(&own, r))
 		return err;
 	err = inode_load(c->v, r->ino, &inode);
@@ -426,13 +437,36 @@ static int ns_lease_load(struct ns_call *c, struct stored_inode *i)
 	return !err && !S_ISREG(i->attr.mode) ? -EINVAL : err;
 }
 
+/* Whether the session took the file's last name while it had the export for itself: then this LEASE
+ * makes what it keeps a pin. */
+static int was_orphan(
+	struct ns_call *c, const struct stored_inode *i, struct lease_record *own, bool *orphan)
+{
+	int err;
+
+	*orphan = false;
+	if (i->attr.nlink || own->pinned)
+		return 0;
+	err = ns_orphan_has(c, i->attr.ino, orphan);
+	own->pinned = own->nameless = *orphan;
+	return err;
+}
+
+static int put_leased(
+	struct ns_call *c, const struct stored_inode *i, struct lease_record *own, bool orphan)
+{
+	int err = orphan ? ns_orphan_end(c, i->attr.ino) : 0;
+
+	return err ? err : put_anew(c, own);
+}
+
 int ns_lease(struct ns_call *c)
 {
 	const struct rpc_lease *req = &c->req->lease;
 	struct lease_others others = {0};
 	struct lease_record own = {0};
 	struct stored_inode inode;
-	bool passing = false;
+	bool passing = false, orphan = false;
 	uint8_t type;
 	int err = ns_lease_load(c, &inode);
 
@@ -440,6 +474,8 @@ int ns_lease(struct ns_call *c)
 		err = lease_look(c->v, inode.key, c->ctx->session, &others);
 	if (!err)
 		err = lease_get(c->v, inode.key, c->ctx->session, &own);
+	if (!err)
+		err = was_orphan(c, &inode, &own, &orphan);
 	/* Only a session that isn't shared keeps it: then it is nobody else's. */
 	if (!err && !inode.attr.nlink && !own.pinned && !others.pinned)
 		err = -ESTALE;
@@ -457,7 +493,7 @@ int ns_lease(struct ns_call *c)
 		own.type = type;
 	own.pinned |= req->flags & LEASE_PIN || (own.type != LEASE_NONE && !inode.attr.nlink);
 	ns_fill_entry(c, &inode, NULL);
-	err = put_anew(c, &own);
+	err = put_leased(c, &inode, &own, orphan);
 	ns_lease_tell(c, &own);
 	c->rep->entry.lease.passing = passing && own.type != LEASE_NONE;
 	return err;

@@ -34,7 +34,7 @@ static int ns_lock_check(struct ns_call *c)
 	const struct rpc_lock *req = &c->req->lock;
 	struct stored_inode inode;
 
-	if (!c->ctx->shared)
+	if (!c->ctx->shared && !(c->ctx->flags & ATTACH_CONVERTS))
 		return ns_lock_refuse(c, -EINVAL, "locks are for sessions at a shared export");
 	if (req->ino >> INO_BITS)
 		return -ESTALE;

@@ -59,6 +59,7 @@ int ns_removexattr(struct ns_call *c);
 int ns_stage(struct ns_call *c);
 int ns_lease(struct ns_call *c);
 int ns_lock(struct ns_call *c);
+int ns_convert(struct ns_call *c);
 int ns_getlk(struct ns_call *c);
 
 /* ---- shared by them, common.c ---------------------------------------------------------------- */
@@ -176,6 +177,15 @@ int ns_keep(struct ns_call *c, const struct stored_inode *i, uint64_t *number);
 int ns_keeps(struct ns_call *c, const struct stored_inode *i);
 /* The inode has a name again. */
 int ns_named(struct ns_call *c, const struct stored_inode *i);
+
+/* ---- inodes without a name, orphan.c --------------------------------------------------------- */
+
+/* Whether the session keeps the inode by a record of its own (STORE_ORPHAN), and not by a pin. */
+int ns_orphan_has(struct ns_call *c, uint64_t ino, bool *has);
+/* It is kept in another way from now on. */
+int ns_orphan_end(struct ns_call *c, uint64_t ino);
+/* The inode goes. -ENOENT: there is no such record. */
+int ns_orphan_return(struct ns_call *c, uint64_t ino, bool at_once);
 
 /* RETURN of an inode that the session keeps by a pin, and RETURN of leases. */
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once);

@@ -161,16 +161,16 @@ void recall_forget_path(struct recalls *rs, struct contested *at)
 /* Adds the time that does not count. While this process was stopped no client could return
  * anything. A client need not while its writes stand still for a snapshot, or for pages that are
  * not yet to be reused. */
-static void discount(struct recall *r, int64_t now)
+void recall_discount(const struct client_session *session, int64_t *since_ms, int64_t now)
 {
-	const struct server *s = r->session->server;
-	int64_t passed = now - max_i64(s->recalls->late.ticked_ms, r->since_ms);
+	const struct server *s = session->server;
+	int64_t passed = now - max_i64(s->recalls->late.ticked_ms, *since_ms);
 	int64_t allowed = s->lease_ms / STILL_SHARE;
 
-	if (r->at->export->snapshot.freezing || page_reuse_is_awaited(r->session))
+	if (session->export->snapshot.freezing || page_reuse_is_awaited(session))
 		allowed = 0;
 	if (passed > allowed)
-		r->since_ms += passed - allowed;
+		*since_ms += passed - allowed;
 }
 
 /* Nobody is left that could return anything. */
@@ -179,17 +179,16 @@ static bool is_gone(const struct client_session *session)
 	return session->process_gone && !client_session_reaches_memory(session);
 }
 
-static int64_t deadline_of(const struct recall *r)
+int64_t recall_deadline(const struct client_session *session, int64_t since_ms)
 {
-	const struct client_session *session = r->session;
 	int64_t lease_ms = session->server->lease_ms;
 	int64_t heard_ms = max_i64(session->heard_ms, session->lost_ms);
 
 	if (!list_empty(&session->conns))
-		return r->since_ms + lease_ms;
+		return since_ms + lease_ms;
 	if (is_gone(session))
 		return 0;
-	return min_i64(r->since_ms, heard_ms) + lease_ms;
+	return min_i64(since_ms, heard_ms) + lease_ms;
 }
 
 /* Whether the session is on shm, with this run of the server or an earlier one. */
@@ -240,16 +239,20 @@ static void log_end(struct recall *r, int64_t now)
 					   : "");
 }
 
-static void end_holder(struct recall *r, int64_t now)
+void recall_end_late(struct client_session *session, int64_t now)
 {
-	struct client_session *session = r->session;
 	const struct penalty_client client = client_session_penalized(session);
 
-	find_path_now(r->at, session->server->meta);
-	log_end(r, now);
 	if (!is_gone(session))
 		penalty_add(&session->server->penalties, &client, session->began_ms, now);
 	client_session_end(session, NULL);
+}
+
+static void end_holder(struct recall *r, int64_t now)
+{
+	find_path_now(r->at, r->session->server->meta);
+	log_end(r, now);
+	recall_end_late(r->session, now);
 }
 
 /* Ends the session if it is late; it may be freed then. */
@@ -261,8 +264,8 @@ static void tick_session(struct client_session *session, int64_t now, int64_t *n
 
 		if (session->ending || r->at->export->closed)
 			return;
-		discount(r, now);
-		end_ms = deadline_of(r);
+		recall_discount(session, &r->since_ms, now);
+		end_ms = recall_deadline(session, r->since_ms);
 		if (r->slow == SLOW_NOT && now >= slow_ms)
 			note_slow(r);
 		if (now >= end_ms) {

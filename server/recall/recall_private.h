@@ -69,6 +69,12 @@ struct recalls {
 	struct recall_late late;
 };
 
+/* Of a session that is to do something since then. Adds the time that does not count, at most once
+ * before each recalls_tick(). When it is late. Ends it, since it is. */
+void recall_discount(const struct client_session *session, int64_t *since_ms, int64_t now);
+int64_t recall_deadline(const struct client_session *session, int64_t since_ms);
+void recall_end_late(struct client_session *session, int64_t now);
+
 /* Logs the recall if it is slow and was not logged yet, with the path if it is known. */
 void recall_tell_untold(struct recall *r);
 /* The recall is over: counts it for the session if it took long. */

@@ -11,6 +11,7 @@
 #include "server/admin/status.h"
 #include "server/admin/who.h"
 #include "server/base/tick.h"
+#include "server/recall/conversion.h"
 #include "server/recall/lock_news.h"
 #include "server/recall/page_recall.h"
 #include "server/recall/page_reuse.h"
@@ -57,6 +58,7 @@ static void ping(struct client_request *req)
 	rep.ping.snapshot = client_session_snapshot(session, &rep.ping.frozen);
 	rep.ping.give_pages = session->spare.asked;
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING, version));
+	conversion_put(session, &w);
 	all = put_news(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	client_request_answer(req, &rep);
@@ -150,6 +152,7 @@ int control_tick(struct server *s)
 	next = tick_sooner(next, page_reuse_tick(s, now));
 	next = tick_sooner(next, page_recall_tick(s, now));
 	next = tick_sooner(next, snapshot_tick(s, now));
+	next = tick_sooner(next, conversion_tick(s, now));
 	next = tick_sooner(next, recalls_tick(s, now));
 	next = tick_sooner(next, lock_news_tick(s, now));
 	next = tick_sooner(next, status_tick(s, now));

@@ -20,6 +20,7 @@
 #include "server/record/lock.h"
 #include "server/recall/lock_news.h"
 #include "server/recall/recall.h"
+#include "server/recall/conversion.h"
 #include "server/recall/page_recall.h"
 #include "server/recall/page_reuse.h"
 #include "server/session/session.h"
@@ -183,6 +184,7 @@ static int execute_in_store(
 		.export_index = session->export->index,
 		.session = session->stored.id,
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
+		.flags = session->stored.flags,
 		.shared = session->stored.flags & ATTACH_SHARED,
 		.squash = session->squash,
 		.lease_limit = s->lease_limit,
@@ -220,6 +222,8 @@ static int reply_to_executed(struct server *s, struct client_request *req, struc
 	req->status = rep->status;
 	if (!rep->status && req->rpc.op == RPC_CREATE)
 		req->pinned = rep->entry.attr.ino;
+	if (!rep->status && req->rpc.op == RPC_CONVERT)
+		req->converted = req->rpc.convert.state;
 	if (!rep->status && req->rpc.op == RPC_GRANT)
 		rep->grant.answers = req->asked;
 	return encode_reply(s, req, rep);
@@ -250,6 +254,7 @@ static int execute(struct server *s, struct client_request *req, int64_t now)
 
 	req->outcome = OUTCOME_REPLY;
 	req->pinned = 0;
+	req->converted = 0;
 	req->status = 0;
 	req->lacks_pages = false;
 	req->reply = channel_send_buffer(req->conn->channel);
@@ -375,6 +380,8 @@ static void note_executed(const struct client_request *req)
 		return;
 	recall_changed(req);
 	page_recall_executed(req);
+	if (req->converted)
+		conversion_executed(req);
 }
 
 static void finish_all(struct server *s, struct batch *batch)

@@ -147,7 +147,7 @@ void growths_describe(const struct new_exports *new, struct meta_export *exports
 	}
 }
 
-void growths_take(struct server *s, struct new_exports *new)
+void growths_take(struct server *s, struct new_exports *new, struct changes *changes)
 {
 	for (unsigned i = 0; i < new->growths.n; i++) {
 		struct export *export = grower(new, i), *growth = new->growths.v[i];
@@ -157,9 +157,8 @@ void growths_take(struct server *s, struct new_exports *new)
 		export_growth_take(export, growth);
 		export_delete(growth);
 		size_format(export->npages * PAGE_BYTES, size, sizeof(size));
-		log_event(LOG_LEVEL_NOTICE,
-			&(struct log_fields){.event = "reload", .export = export->name},
-			"export '%s' has grown by %s, to %s", export->name, by, size);
+		changes_tell(changes, export->name, "export '%s' has grown by %s, to %s",
+			export->name, by, size);
 		/* Requests that wait for pages run again. */
 		s->reclaim = true;
 	}

@@ -21,6 +21,7 @@
 #ifndef RMEMFS_SERVER_SERVE_GROWTHS_H
 #define RMEMFS_SERVER_SERVE_GROWTHS_H
 
+#include "server/serve/changes.h"
 #include "server/serve/new_exports.h"
 
 /* The configuration has another size than the export. Plans its growth, or refuses: -EBUSY: it
@@ -34,7 +35,7 @@ int growths_check(const struct new_exports *new, char *why, size_t whylen);
 int growths_reserve(const struct new_exports *new);
 /* exports: by index. Describes those that grow as they are to be. Their regions are mapped. */
 void growths_describe(const struct new_exports *new, struct meta_export *exports);
-/* The store has the regions: so has the server. */
-void growths_take(struct server *s, struct new_exports *new);
+/* The store has the regions: so has the server. Tells of each. */
+void growths_take(struct server *s, struct new_exports *new, struct changes *changes);
 
 #endif

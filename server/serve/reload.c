@@ -25,6 +25,7 @@
 #include "server/access/access_report.h"
 #include "server/base/exit_status.h"
 #include "server/config/options.h"
+#include "server/serve/changes.h"
 #include "server/serve/growths.h"
 #include "server/serve/new_exports.h"
 #include "server/serve/removals.h"
@@ -41,6 +42,7 @@ struct reload {
 	bool settled; /* the thread has made all, and this is in force or was refused */
 	int err;      /* of that, and why */
 	char why[RPC_TEXT_MAX];
+	struct changes changes;
 	struct list asking, later; /* client_request: of this reload, and of the next */
 };
 
@@ -74,6 +76,7 @@ static void drop(struct reload *r)
 	new_exports_drop(&r->new);
 	removals_fini(&r->removals);
 	server_config_fini(&r->config);
+	changes_fini(&r->changes);
 	r->working = r->clients = r->settled = false;
 }
 
@@ -116,12 +119,8 @@ static void renew_after_removal(struct server *s)
 	struct access_table *table;
 	char why[RPC_TEXT_MAX] = "out of memory";
 
-	if (!names || make_table(s, names, &table, why, sizeof(why))) {
+	if (!names || make_table(s, names, &table, why, sizeof(why)) || permit_renew(s, table) < 0)
 		log_warning("keys of removed exports count until the next reload: %s", why);
-		return;
-	}
-	access_current_set(&s->access, table);
-	permit_judge(s);
 }
 
 /* Takes rights away at once, whatever becomes of the exports. */
@@ -129,9 +128,8 @@ static int renew_clients(struct server *s, char *why, size_t whylen)
 {
 	autofree const char **names = calloc(s->exports->n + 1, sizeof(*names));
 	struct access_table *table;
-	unsigned closed;
 	size_t nkeys;
-	int err;
+	int err, closed;
 
 	if (!names)
 		return -ENOMEM;
@@ -140,11 +138,14 @@ static int renew_clients(struct server *s, char *why, size_t whylen)
 		return err;
 	nkeys = table->nkeys;
 	access_report_warn(table, &s->reload->config);
-	access_current_set(&s->access, table);
+	closed = permit_renew(s, table);
+	if (closed < 0) {
+		snprintf(why, whylen, "out of memory");
+		return closed;
+	}
 	s->reload->clients = true;
-	closed = permit_judge(s);
-	log_event(LOG_LEVEL_NOTICE, &(struct log_fields){.event = "reload"},
-		"reloaded the clients of the exports, with %zu key%s; %u channel%s closed", nkeys,
+	changes_tell(&s->reload->changes, NULL,
+		"reloaded the clients of the exports, with %zu key%s; %d channel%s closed", nkeys,
 		nkeys == 1 ? "" : "s", closed, closed == 1 ? "" : "s");
 	return 0;
 }
@@ -299,14 +300,12 @@ static const char *name_limit(uint64_t limit, char buf[32])
 	return limit ? buf : "no limit";
 }
 
-static void set_inodes(struct export *export, uint64_t inodes)
+static void set_inodes(struct changes *changes, struct export *export, uint64_t inodes)
 {
 	char before[32], after[32];
 
 	if (inodes != export->max_inodes)
-		log_event(LOG_LEVEL_NOTICE,
-			&(struct log_fields){.event = "reload", .export = export->name},
-			"export '%s': inodes: %s -> %s", export->name,
+		changes_tell(changes, export->name, "export '%s': inodes: %s -> %s", export->name,
 			name_limit(export->max_inodes, before), name_limit(inodes, after));
 	export->max_inodes = inodes;
 }
@@ -320,7 +319,7 @@ static void serve_new(struct server *s)
 		const struct export_config *config =
 			server_config_find(&r->config, s->exports->v[i]->name);
 
-		set_inodes(s->exports->v[i], config->inodes);
+		set_inodes(&r->changes, s->exports->v[i], config->inodes);
 		export_set_file(s->exports->v[i], config->path);
 	}
 	for (unsigned i = 0; i < r->new.exports.n; i++) {
@@ -328,9 +327,8 @@ static void serve_new(struct server *s)
 
 		exports_append(s->exports, export);
 		size_format(export->npages * PAGE_BYTES, size, sizeof(size));
-		log_event(LOG_LEVEL_NOTICE,
-			&(struct log_fields){.event = "reload", .export = export->name},
-			"export '%s' is added, with %s", export->name, size);
+		changes_tell(&r->changes, export->name, "export '%s' is added, with %s",
+			export->name, size);
 	}
 	r->new.exports.n = 0;
 }
@@ -352,8 +350,8 @@ static void put_in_force(struct server *s)
 	struct reload *r = s->reload;
 	bool removes = r->removals.n;
 
-	removals_take(s, &r->removals, &r->new.gone);
-	growths_take(s, &r->new);
+	removals_take(s, &r->removals, &r->new.gone, &r->changes);
+	growths_take(s, &r->new, &r->changes);
 	serve_new(s);
 	if (removes)
 		renew_after_removal(s);
@@ -391,10 +389,17 @@ static void tell_refused(const struct reload *r, const char *why, char text[RPC_
 	snprintf(text, RPC_TEXT_MAX, "%s: %.*s", left, (int)(RPC_TEXT_MAX - strlen(left) - 3), why);
 }
 
-/* An admin's channel has time to close from the answer on, since a reload may take longer than a
- * channel may be without a session. */
+/* text: the reason, or what has changed; NULL: that can't be told. An admin's channel has time to
+ * close from the answer on, since a reload may take longer than a channel may be without a session.
+ */
 static void answer_all(struct list *asking, int err, const char *text)
 {
+	struct rpc_reply rep = {0};
+
+	if (text) {
+		rep.status_text.total = rep.status_text.tail.len = (uint32_t)strlen(text);
+		rep.status_text.tail.data = (const uint8_t *)text;
+	}
 	for (struct list *pos; (pos = list_pop(asking));) {
 		struct client_request *req = list_entry(pos, struct client_request, link);
 
@@ -403,14 +408,15 @@ static void answer_all(struct list *asking, int err, const char *text)
 		if (err)
 			client_request_deny(req, err, "see the line before", text);
 		else
-			client_request_answer(req, &(struct rpc_reply){0});
+			client_request_answer(req, &rep);
 	}
 }
 
 static void finish(struct server *s, int err, const char *why)
 {
 	struct reload *r = s->reload;
-	char text[RPC_TEXT_MAX] = "";
+	autofree char *changed = err ? NULL : changes_text(&r->changes);
+	char text[RPC_TEXT_MAX];
 
 	if (err) {
 		tell_refused(r, why, text);
@@ -422,7 +428,7 @@ static void finish(struct server *s, int err, const char *why)
 		service_ready();
 	/* control_tick() tells how much is served. */
 	s->nsessions_told = UINT_MAX;
-	answer_all(&r->asking, err, text);
+	answer_all(&r->asking, err, err ? text : changed);
 	if (!r->again)
 		return;
 	r->again = false;

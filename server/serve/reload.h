@@ -43,7 +43,8 @@ void reload_delete(struct server *s);
 
 /* Begins a reload; how it ends is logged, and told to systemd. */
 void reload_begin(struct server *s);
-/* RPC_RELOAD: the same, for an admin, who gets the answer at the end. */
+/* RPC_RELOAD: the same, for an admin, who gets the answer at the end: what has changed
+ * (changes.h), or why nothing has. */
 void reload_request(struct client_request *req);
 /* The server stops, or takes its last snapshots: a reload that works comes to nothing, and those
  * that asked for it are answered now. */

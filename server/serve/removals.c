@@ -233,21 +233,22 @@ void removals_count(struct server *s, struct removals *r)
 	}
 }
 
-static void tell_removed(const struct removal *removal)
+static void tell_removed(const struct removal *removal, struct changes *changes)
 {
 	const struct export *export = removal->export;
 	char size[32], used[32];
 
 	size_format(export->npages * PAGE_BYTES, size, sizeof(size));
 	size_format(removal->bytes, used, sizeof(used));
-	log_event(LOG_LEVEL_NOTICE, &(struct log_fields){.event = "reload", .export = export->name},
+	changes_tell(changes, export->name,
 		"export '%s' is removed, with %" PRIu64
 		" files and directories and %s of data; its "
 		"memory of %s is given back",
 		export->name, removal->files, used, size);
 }
 
-void removals_take(struct server *s, struct removals *r, struct exports *gone)
+void removals_take(
+	struct server *s, struct removals *r, struct exports *gone, struct changes *changes)
 {
 	/* Nobody waits at an inode of theirs any more: such entries go now, not in the next round.
 	 */
@@ -258,7 +259,7 @@ void removals_take(struct server *s, struct removals *r, struct exports *gone)
 		exports_take(s->exports, export);
 		snapshot_forget(s, export);
 		rpc_counters_add(&s->ended, &export->ended);
-		tell_removed(&r->v[i]);
+		tell_removed(&r->v[i], changes);
 		exports_append(gone, export);
 	}
 	if (r->n)

@@ -35,6 +35,7 @@
 #include <stddef.h>
 
 #include "server/session/context.h"
+#include "server/serve/changes.h"
 
 enum { USERS_BYTES = 240 }; /* of a refusal, which has room for more */
 
@@ -69,8 +70,10 @@ int removals_check_users(
 int removals_drop(const struct removals *r, struct server_config *config, char *why, size_t whylen);
 /* The last moment to see what goes: before the transaction. */
 void removals_count(struct server *s, struct removals *r);
-/* The store has forgotten them: so does the server. gone, which has room, takes them over. */
-void removals_take(struct server *s, struct removals *r, struct exports *gone);
+/* The store has forgotten them: so does the server, and tells of each. gone, which has room, takes
+ * them over. */
+void removals_take(
+	struct server *s, struct removals *r, struct exports *gone, struct changes *changes);
 void removals_fini(struct removals *r);
 
 /* Names the users of the export, for a refusal: "session 5 of HOST:/mnt (active) and 2 more".

@@ -20,6 +20,7 @@
 #include "server/serve/control.h"
 #include "server/serve/dispatch.h"
 #include "server/session/peers.h"
+#include "server/session/permit.h"
 #include "server/session/places.h"
 #include "server/serve/ports.h"
 #include "server/serve/reload.h"
@@ -225,8 +226,11 @@ static int open_access(struct server *s)
 	if (!err) {
 		access_report_warn(table, s->config);
 		access_current_init(&s->access, table);
-		err = authenticator_new(&s->access, &s->authenticator, why, sizeof(why));
+		snprintf(why, sizeof(why), "out of memory");
+		err = key_uses_renew(&s->key_uses, table, now_ms());
 	}
+	if (!err)
+		err = authenticator_new(&s->access, &s->authenticator, why, sizeof(why));
 	if (err)
 		log_error("%s", why);
 	return err;
@@ -235,16 +239,16 @@ static int open_access(struct server *s)
 /* Their clients are not let in either. */
 static int drop_removed(struct server *s, struct server_config *config)
 {
-	struct access_table *table;
+	struct access_table *table = NULL;
 	char why[640] = "";
 	int err = removals_start(config, &s->dir, false, why, sizeof(why));
 
 	if (!err && config->marks.n)
 		err = access_table_new(config, NULL, &table, why, sizeof(why));
+	if (!err && table && permit_renew(s, table) < 0)
+		err = -ENOMEM;
 	if (err)
 		log_error("%s", why[0] ? why : errno_text(err));
-	else if (config->marks.n)
-		access_current_set(&s->access, table);
 	return err;
 }
 
@@ -340,6 +344,7 @@ void server_delete(struct server *s)
 	stop_delete(s);
 	cpu_wait_fini(&s->cpu);
 	access_current_fini(&s->access);
+	key_uses_fini(&s->key_uses);
 	/* The process keeps the lock: see memdir.h. */
 	free(s);
 }

@@ -16,6 +16,7 @@
 #include "server/session/attach_change.h"
 #include "server/session/attach_refusal.h"
 #include "server/session/auth.h"
+#include "server/session/in_the_way.h"
 #include "server/session/peers.h"
 #include "server/session/permit.h"
 #include "server/session/session.h"
@@ -214,70 +215,13 @@ static int begin_session(
 	return 0;
 }
 
-/* Any number of clients may read, and cache, an export that nobody writes. Clients that take leases
- * share with each other. */
-static bool may_share(uint32_t flags, uint32_t others)
-{
-	if ((flags | others) & ATTACH_SHARED)
-		return flags & others & ATTACH_SHARED;
-	return flags & others & ATTACH_READ_ONLY && !((flags | others) & ATTACH_EXCLUSIVE);
-}
-
-/* Each holder has owners of its own, so none can end another's sessions. */
-static bool is_of_owner(const struct client_session *session, const struct client_request *req)
-{
-	return strcmp(session->stored.holder, req->conn->holder) == 0 &&
-	       memcmp(session->stored.owner, req->rpc.attach.owner, OWNER_BYTES) == 0;
-}
-
-static bool is_of_process(const struct client_session *session, const struct client_request *req)
-{
-	return is_of_owner(session, req) && session->stored.instance == req->rpc.attach.instance;
-}
-
-/* Whether it is certain that no client has this session any more, or only the one that asks for
- * another one. */
-static bool is_former(const struct client_session *session, const struct client_request *req)
-{
-	return is_of_process(session, req) ||
-	       (is_of_owner(session, req) && client_session_is_left(session));
-}
-
-/* Whether the client can't have a session of its own beside this one. */
-static bool is_in_the_way(const struct client_session *session, const struct export *export,
-	const struct client_request *req)
-{
-	return session->export == export &&
-	       (is_former(session, req) ||
-		       !may_share(session->stored.flags, req->rpc.attach.flags));
-}
-
-/* The first session in the way; *n: how many there are. */
-static struct client_session *find_in_the_way(
-	const struct client_request *req, const struct export *export, unsigned *n)
-{
-	struct client_session *first = NULL;
-
-	*n = 0;
-	list_for_each (pos, &req->conn->server->sessions) {
-		struct client_session *session = list_entry(pos, struct client_session, link);
-
-		if (!is_in_the_way(session, export, req))
-			continue;
-		if (!first)
-			first = session;
-		++*n;
-	}
-	return first;
-}
-
 /* The network may deliver an ATTACH after the client has given it up and sent another one. */
 static bool is_late(const struct client_request *req, const struct export *export)
 {
 	list_for_each (pos, &req->conn->server->sessions) {
 		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (session->export == export && is_of_process(session, req) &&
+		if (session->export == export && in_the_way_is_of_process(session, req) &&
 			session->serial > req->conn->serial)
 			return true;
 	}
@@ -286,17 +230,17 @@ static bool is_late(const struct client_request *req, const struct export *expor
 
 static bool gives_way(const struct client_session *session, const struct client_request *req)
 {
-	return is_former(session, req) || session->ending || session->said_bye ||
+	return in_the_way_is_former(session, req) || session->ending || session->said_bye ||
 	       client_session_expired(session);
 }
 
 static const char *why_it_ends(
 	const struct client_session *session, const struct client_request *req)
 {
-	if (is_of_process(session, req))
+	if (in_the_way_is_of_process(session, req))
 		return "its mount begins another one";
-	return is_former(session, req) ? "it was mounted again at the same place"
-				       : client_session_why_expired(session);
+	return in_the_way_is_former(session, req) ? "it was mounted again at the same place"
+						  : client_session_why_expired(session);
 }
 
 /* Ends the client's own former sessions. Ends expired ones only if none would stay that keeps the
@@ -309,12 +253,13 @@ static void end_those_in_the_way(const struct client_request *req, const struct 
 	list_for_each (pos, &s->sessions) {
 		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		all &= !is_in_the_way(session, export, req) || gives_way(session, req);
+		all &= !in_the_way_is(session, export, req) || gives_way(session, req);
 	}
 	list_for_each_safe (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (is_in_the_way(session, export, req) && (all || is_former(session, req)))
+		if (in_the_way_is(session, export, req) &&
+			(all || in_the_way_is_former(session, req)))
 			client_session_end(session, why_it_ends(session, req));
 	}
 }
@@ -359,7 +304,8 @@ static void take_word(struct client_request *req, const struct export *export)
 		a->ended ? client_session_find(req->conn->server, a->ended) : NULL;
 
 	if (!pid || !ended || !ended->ending || ended->export != export ||
-		!is_of_owner(ended, req) || !auth_token_equal(ended->stored.token, a->token))
+		!in_the_way_is_of_owner(ended, req) ||
+		!auth_token_equal(ended->stored.token, a->token))
 		return;
 	list_for_each (pos, &ended->conns) {
 		struct conn *c = list_entry(pos, struct conn, link);
@@ -395,6 +341,21 @@ static bool is_held_off(struct client_request *req, const struct export *export)
 	return true;
 }
 
+/* Sessions keep the client out. True: they are asked to share, and the client waits for that, or
+ * comes again as one that shares, too. */
+static bool is_let_in_later(struct client_request *req, const struct export *export)
+{
+	if (!in_the_way_may_share_later(req, export))
+		return false;
+	if (req->rpc.attach.flags & ATTACH_SHARED) {
+		in_the_way_ask_to_share(req, export);
+		return false;
+	}
+	client_request_refuse(
+		req, -EALREADY, "export '%s' has other mounts: share it with them", export->name);
+	return true;
+}
+
 /* A client without a session begins one, as soon as nothing is in its way. */
 static void attach_new(struct client_request *req, struct export *export)
 {
@@ -413,7 +374,9 @@ static void attach_new(struct client_request *req, struct export *export)
 	take_word(req, export);
 	if (is_held_off(req, export))
 		return;
-	holder = find_in_the_way(req, export, &n);
+	holder = in_the_way_find(req, export, &n);
+	if (holder && is_let_in_later(req, export))
+		return;
 	if (holder) {
 		if (now_ms() >= req->deadline_ms || too_many_wait(req))
 			attach_refuse_busy(req, holder, n);
@@ -469,8 +432,9 @@ static bool predecessor_lives(struct client_session *session, const struct clien
  * opposite. */
 static void change_and_join(struct client_request *req, struct client_session *session)
 {
-	int err = attach_change_session(
-		session, req->rpc.attach.flags, (uint16_t)channel_version(req->conn->channel));
+	uint32_t kept = session->stored.flags & ~(uint32_t)ATTACH_READ_ONLY;
+	int err = attach_change_session(session, kept | (req->rpc.attach.flags & ATTACH_READ_ONLY),
+		(uint16_t)channel_version(req->conn->channel));
 
 	if (err)
 		client_request_refuse(req, err, "can't change session %" PRIu64 ": %s",
@@ -547,6 +511,17 @@ static bool wants_to_write(const struct client_request *req, const struct client
 	       session->stored.flags & ATTACH_READ_ONLY;
 }
 
+/* A session that converts may have become one that shares by a CONVERT whose answer its client has
+ * not had yet. */
+static bool flags_differ(uint32_t said, uint32_t stored)
+{
+	uint32_t may_differ = ATTACH_READ_ONLY | SESSION_FORGETS;
+
+	if (said & stored & ATTACH_CONVERTS)
+		may_differ |= ATTACH_SHARED;
+	return (said ^ stored) & ~may_differ;
+}
+
 static void attach_run_again(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -556,7 +531,8 @@ static void attach_run_again(struct client_request *req, struct export *export)
 		client_request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);
 		return;
 	}
-	if (!is_of_process(session, req) || !auth_token_equal(session->stored.token, a->token)) {
+	if (!in_the_way_is_of_process(session, req) ||
+		!auth_token_equal(session->stored.token, a->token)) {
 		client_request_refuse(
 			req, -ESTALE, "session %" PRIu64 " belongs to another client", a->session);
 		return;
@@ -566,7 +542,7 @@ static void attach_run_again(struct client_request *req, struct export *export)
 			a->session, session->stored.nchannels, a->nchannels);
 		return;
 	}
-	if ((a->flags ^ session->stored.flags) & ~(uint32_t)ATTACH_READ_ONLY) {
+	if (flags_differ(a->flags, session->stored.flags)) {
 		client_request_refuse(req, -EINVAL,
 			"session %" PRIu64 " can't become exclusive, or shared", a->session);
 		return;

@@ -6,6 +6,14 @@
  * Expired ones are ended if that lets it in. Refusals: -EBUSY; -EUSERS if the export has
  * EXPORT_SESSIONS and none is expired.
  *
+ * A session that converts (ATTACH_CONVERTS) has the export for itself, as one that writes or beside
+ * others that read, until a client comes that it is in the way of:
+ *
+ *     the client has        it
+ *     ATTACH_SHARED         waits; the session is asked to share (conversion.h)
+ *     ATTACH_CONVERTS       -EALREADY, if it would get in with ATTACH_SHARED: it asks again with it
+ *     neither               waits, -EBUSY, as with any other session
+ *
  * An owner's name proves nothing: two clients that live may have the same one (machines cloned with
  * all that they had in memory), and a peer may claim any. It only tells which session a dead mount
  * has left behind. A client that finds a session of its own owner gets this:

@@ -124,6 +124,7 @@ static void proven(struct conn *c, struct client_request *req)
 	}
 	c->proof = *attempt_proof(c->attempt);
 	c->has_proof = true;
+	key_uses_begin(&c->server->key_uses, &c->proof, now_ms());
 	c->server->visitors_ms = 0; /* its place is free */
 	forget_attempt(c);
 	if (channel_peer_address(c->channel, &address))

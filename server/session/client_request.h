@@ -52,9 +52,11 @@ struct client_request {
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
-	bool lacks_pages; /* that others may give (page_recall.h), or reuse (page_reuse.h) */
-	uint64_t pinned;  /* the inode that its CREATE has pinned; 0: none */
-	int status;       /* of its answer; 0 for a stored answer, too */
+	bool lacks_pages;  /* that others may give (page_recall.h), or reuse (page_reuse.h) */
+	uint64_t pinned;   /* the inode that its CREATE has pinned; 0: none */
+	uint8_t converted; /* the state that its CONVERT has brought; 0: none, or by a stored answer
+			    */
+	int status;        /* of its answer; 0 for a stored answer, too */
 	const char *breach;
 	void *reply;
 	uint32_t reply_len;

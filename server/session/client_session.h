@@ -67,6 +67,10 @@ struct client_session {
 	int64_t wanted_ms; /* when another client last found a lock of it in its way; 0: never */
 	int64_t looked_ms; /* when the server last checked whether a client waits for one */
 	struct page_recall spare;
+	/* Another client waits until this session shares the export, or its kernel has forgotten
+	 * (conversion.h): since when, plus the time that does not count. 0: nobody has come. */
+	int64_t convert_ms;
+	bool convert_slow; /* the log has told that it takes long */
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;

@@ -176,6 +176,8 @@ static void conn_delete(struct conn *c)
 	else
 		unattached_del(c);
 	c->server->refused += channel_refused(c->channel);
+	if (c->has_proof)
+		key_uses_end(&c->server->key_uses, &c->proof, now_ms());
 	channel_delete(c->channel);
 	conn_free(c);
 }

@@ -25,6 +25,7 @@
 #include "server/config/config.h"
 #include "server/memory/exports.h"
 #include "server/session/auth_budget.h"
+#include "server/session/key_uses.h"
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/session/penalty.h"
@@ -156,6 +157,7 @@ struct server {
 	struct rpc_counters ended; /* of exports that were removed */
 	struct penalties penalties;
 	struct refusals refusals;
+	struct key_uses key_uses;
 	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or
 	 * free. */

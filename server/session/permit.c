@@ -1,8 +1,10 @@
 /* permit.c - see permit.h. */
 #include "server/session/permit.h"
 
+#include <errno.h>
 #include <stdio.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "server/session/client_session.h"
 
@@ -84,12 +86,16 @@ static bool may_stay(const struct access_table *table, const struct conn *c, cha
 	return access_still(table, &p.peer, &wish, &terms, why, len);
 }
 
-unsigned permit_judge(struct server *s)
+int permit_renew(struct server *s, struct access_table *table)
 {
-	struct access_table *table = access_current_get(&s->access);
 	char why[384];
-	unsigned n = 0;
+	int n = 0;
 
+	if (key_uses_renew(&s->key_uses, table, now_ms())) {
+		access_table_put(table);
+		return -ENOMEM;
+	}
+	access_current_set(&s->access, table);
 	list_for_each_safe (pos, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, all);
 
@@ -101,6 +107,5 @@ unsigned permit_judge(struct server *s)
 		conn_breach(c, why);
 		n++;
 	}
-	access_table_put(table);
 	return n;
 }

@@ -21,8 +21,9 @@ enum access_view permit_view(
 /* The export's demand, by the table in force. */
 enum protection permit_protection(struct server *s, const struct export *export);
 
-/* Closes each attached channel that the table in force would not let in any more. Its client
- * connects again, and learns there what it may. Returns how many. */
-unsigned permit_judge(struct server *s);
+/* Puts another table in force. Closes each attached channel that it would not let in any more; its
+ * client connects again, and learns there what it may. Returns how many, or -ENOMEM, and the table
+ * of before stays in force. Takes over the reference in any case. */
+int permit_renew(struct server *s, struct access_table *table);
 
 #endif

@@ -513,6 +513,50 @@ was_refused() {
 	[ "$(status_of ".refused_keys[] | select(.key == \"$1\") | .count")" -ge "$2" ]
 }
 
+# used KEY-ID: "NAME CHANNELS COUNT", where NAME tells how the key is used in the table for people.
+used() {
+	rmemfsctl status "$socket" | awk -v id="$1" '
+		/^KEY / { on = 1 }
+		on && $1 == id { print $2, $NF }' | sed 's/,//'
+	status_of ".keys[] | select(.key == \"$1\") | \"\(.channels) \(.count) \(.unused_ms <= .known_ms)\""
+}
+
+@test "the status tells which keys are used, were used, and never were" {
+	make_keys web lab
+	write_conf "$(configure a "$(client web)" "$(client lab)")"
+	start_server
+	[ "$(used "$(key_id web)")" = "never $dir/web.server"$'\n'"0 0 true" ]
+	key_file=$dir/web.key
+	mount_source() { echo "$own:/a"; }
+	mount_rmem
+	status=$(used "$(key_id web)")
+	[[ $status == "now $dir/web.server"$'\n'[1-9]*" true" ]]
+	[ "$(used "$(key_id lab)")" = "never $dir/lab.server"$'\n'"0 0 true" ]
+	# A reload keeps what is known of a key that stays. One that comes anew begins anew.
+	count=$(status_of '.keys[] | select(.channels > 0) | .count')
+	rm "$dir/lab.key" "$dir/lab.server"
+	make_keys lab
+	reload
+	[ "$(status_of '.keys[] | select(.channels > 0) | .count')" = "$count" ]
+	[ "$(status_of '.keys | length')" = 2 ]
+	[ "$(used "$(key_id lab)")" = "never $dir/lab.server"$'\n'"0 0 true" ]
+	umount_rmem
+	is_unused() { [ "$(status_of '[.keys[].channels] | add')" = 0 ]; }
+	until_true 10 is_unused
+	status=$(used "$(key_id web)")
+	[[ $status == *[0-9]" $dir/web.server"$'\n'"0 $count true" ]]
+	# A client is told no file.
+	if [ "$transport" = tcp ]; then
+		rmemfsctl status "$own:$port" --key "$dir/lab.key" >"$dir/told"
+		run ! grep -F "$dir/lab.server" "$dir/told"
+		[ "$(status_of ".keys[] | select(.key == \"$(key_id lab)\") | .count")" = 1 ]
+	fi
+	rmemfs-metrics --server "$socket" --once --listen 127.0.0.1:0 --details >"$dir/metrics"
+	grep -x 'rmemfs_server_keys 2' "$dir/metrics"
+	grep -x 'rmemfs_server_keys_unused 0' "$dir/metrics"
+	grep -E "^rmemfs_server_key_unused_seconds\{key=\"$(key_id web)\"\} [0-9.]+$" "$dir/metrics"
+}
+
 @test "revocation: the key's channels are closed at once, its mount waits, and no other one notices" {
 	make_keys web lab
 	write_conf "$(configure a "$(client web)")" "$(configure b "$(client lab)")"
@@ -649,7 +693,7 @@ was_refused() {
 	[ "$status" -eq 1 ]
 	[[ $output == *": a reload is for root and the server's user, by the socket on the server's machine" ]]
 	if log_has reloaded; then return 1; fi
-	[ -z "$(reload)" ]
+	[ "$(reload)" = "reloaded the clients of the exports, with 1 key; 0 channels closed" ]
 	log_has "reloaded the clients of the exports, with 1 key; 0 channels closed"
 }
 

@@ -33,10 +33,24 @@ second_mount() {
 	exclusive
 	cache_mode=shared
 	said=$(second_mount)
-	[[ $said == *"export 'default' is in use by "*"for itself alone (cache=exclusive)"* ]]
-	grep -q 'for itself alone (cache=exclusive)' "$dir/server.log"
+	[[ $said == *"export 'default' is in use by "*"for itself alone (exclusive, or cache=exclusive)"* ]]
+	grep -q 'for itself alone (exclusive, or cache=exclusive)' "$dir/server.log"
 	[ "$(status_of '.sessions[0].exclusive')" = true ]
 	[[ $(rmemfsctl status "$socket") == *", exclusive"* ]]
+}
+
+# bats test_tags=once
+@test "a mount with exclusive keeps others out, also those that read, and caches as usual" {
+	local said
+	mount_rmem -o exclusive
+	for options in '' ,ro ,share ,share_later; do
+		mkdir -p "$dir/second"
+		said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1$options" \
+			"$(mount_source)" "$dir/second" 2>&1)
+		[[ $said == *"for itself alone (exclusive, or cache=exclusive)"* ]]
+	done
+	[ "$(status_of '.sessions[0].exclusive')" = true ]
+	[ "$(rmemfsctl status --json "$mnt" | jq -r .options.cache)" = shared ]
 }
 
 @test "an exclusive mount is refused while another has the export" {
@@ -45,7 +59,7 @@ second_mount() {
 	mount_rmem
 	cache_mode=exclusive
 	said=$(second_mount)
-	[[ $said == *"cache=exclusive needs an export that no other mount uses"* ]]
+	[[ $said == *"exclusive, or cache=exclusive, needs an export that no other mount uses"* ]]
 	[ "$(status_of '.sessions[0].exclusive')" = false ]
 }
 

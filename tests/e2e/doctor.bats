@@ -211,7 +211,8 @@ across() {
 	finds "$dir/well" tcp ok "no key was proven"
 	ip link set "$far" mtu 1500
 	across "$dir/lost"
-	finds "$dir/lost" mtu failure "get lost without a word; 1500 bytes arrive" "ip link set $near mtu 1500"
+	finds "$dir/lost" mtu failure "get lost without a word; 1500 bytes arrive" \
+		"here, until the next boot: ip link set $near mtu 1500; or give each switch between"
 	wire_cut 1
 	across "$dir/cut"
 	finds "$dir/cut" mtu note "not measured"

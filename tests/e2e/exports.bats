@@ -146,6 +146,43 @@ write_on() {
 	leave_more
 }
 
+# changes_of_log: the lines of the log that tell of changes by a reload, from line $1 on.
+changes_of_log() {
+	tail -n "+$1" "$dir/server.log" | sed -n -E "s/.* notice: (reloaded the clients|export ')/\1/p"
+}
+
+@test "a reload answers with what has changed, as the log has it; a signal with nothing" {
+	local before
+	[ -z "$key_file" ] || nkeys=1
+	start_server
+	for step in 'inodes = 100;' 'inodes = 200;' ''; do
+		before=$(($(wc -l <"$dir/server.log") + 1))
+		add_file second 32 "$step"
+		[ -z "$step" ] || add_file third 32
+		reload >"$dir/answer"
+		cat "$dir/answer"
+		diff "$dir/answer" <(changes_of_log "$before")
+		mv "$dir/answer" "$dir/answer.$((++n))"
+	done
+	grep -x "reloaded the clients of the exports, with ${nkeys:-0} keys\?; 0 channels closed" "$dir/answer.1"
+	grep -x "export 'second' is added, with 32MiB" "$dir/answer.1"
+	grep -x "export 'third' is added, with 32MiB" "$dir/answer.1"
+	[ "$(sed 1d "$dir/answer.2")" = "export 'second': inodes: 100 -> 200" ]
+	[ "$(sed 1d "$dir/answer.3")" = "export 'second': inodes: 200 -> no limit" ]
+	# Nothing has changed.
+	reload >"$dir/answer"
+	[ "$(wc -l <"$dir/answer")" = 1 ]
+	add_file second 32 'inodes = 100;'
+	rmemfsctl reload "$socket" --json >"$dir/json"
+	[ "$(jq -c '[.unlisted, .changes[1]]' "$dir/json")" = \
+		"[0,{\"export\":\"second\",\"text\":\"export 'second': inodes: no limit -> 100\"}]" ]
+	# In the journal the server's own lines stand already.
+	: >"$dir/journal"
+	stream=$(stat -L -c %d:%i "$dir/journal")
+	JOURNAL_STREAM=$stream rmemfsctl reload "$socket" >"$dir/journal" 2>&1
+	[ ! -s "$dir/journal" ]
+}
+
 @test "a reload that can't add an export changes nothing" {
 	start_server
 	mount_rmem

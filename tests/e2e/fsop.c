@@ -201,6 +201,26 @@ static int map_store(char **args)
 }
 
 /* Prints a word, then stores into a mapped page without end: the page is never clean for long. */
+/* For each line stores its letter into byte 1, and prints byte 0. */
+static int map_and_answer(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+	volatile char *map;
+	char line[16];
+
+	if (fd < 0)
+		return -errno;
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	while (fgets(line, sizeof(line), stdin)) {
+		map[1] = line[0];
+		printf("%c\n", map[0]);
+		fflush(stdout);
+	}
+	return 0;
+}
+
 static int map_and_store_on(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -769,6 +789,7 @@ static const struct operation operations[] = {
 	{"map-shared", 1, map_shared},
 	{"map-punch", 3, map_punch},
 	{"map-store", 2, map_store},
+	{"map-and-answer", 1, map_and_answer},
 	{"map-and-store-on", 1, map_and_store_on},
 	{"copy-range", 5, copy_range},
 	{"hold", 1, hold},

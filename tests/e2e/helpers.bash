@@ -68,7 +68,9 @@ suspend() {
 calling() {
 	local numbers
 	case $2 in
+	read) numbers='0|63' ;;
 	pread) numbers='17|67' ;;
+	io_getevents) numbers='208|4' ;;
 	write) numbers='1|64' ;;
 	close) numbers='3|57' ;;
 	mkdir) numbers='83|34' ;;

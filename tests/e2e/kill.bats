@@ -7,6 +7,7 @@
 # RMEMFS_TEST_SEED=N repeats the points and times of a run; each run prints its seed.
 
 load helpers
+load loggers
 
 nightly() {
 	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]
@@ -19,8 +20,7 @@ setup() {
 	# Each start and each check read the whole export.
 	# shellcheck disable=SC2034 # the helpers take it
 	export_size=160MiB
-	seed=${RMEMFS_TEST_SEED:-$RANDOM}
-	echo "RMEMFS_TEST_SEED=$seed"
+	seed_loggers
 	RANDOM=$seed
 	# A short lease time: the server reuses freed pages soon after a restart. A snapshot ends clients
 	# that are away for longer than this, so they need enough time to reconnect.
@@ -84,50 +84,6 @@ random_point() {
 }
 
 # ---- the load ------------------------------------------------------------------------------------
-
-loggers=2
-
-run_loggers() {
-	local n
-	for ((n = 0; n < loggers; n++)); do
-		rm -f "$dir/ack.$n.stop"
-		# Each log is replayed from its beginning, so a long one is started anew.
-		[ "$(wc -l 2>/dev/null <"$dir/ack.$n" || echo 0)" -lt 10000 ] ||
-			rm -r "$mnt/ack.$n" "$dir/ack.$n"
-		acklog run "$mnt/ack.$n" "$dir/ack.$n" $((seed + n)) >>"$dir/load.log" 2>&1 3>&- &
-		logger_pids[n]=$!
-	done
-}
-
-stop_loggers() {
-	local n
-	for ((n = 0; n < loggers; n++)); do
-		touch "$dir/ack.$n.stop"
-	done
-	for ((n = 0; n < loggers; n++)); do
-		exit_status "${logger_pids[n]}" 60 || die "an operation was answered wrongly"
-	done
-}
-
-verify_loggers() {
-	local n
-	for ((n = 0; n < loggers; n++)); do
-		acklog verify "$mnt/ack.$n" "$dir/ack.$n"
-	done
-}
-
-acknowledged() {
-	cat "$dir"/ack.? 2>/dev/null | grep -c '^done' || true
-}
-
-has_acknowledged() {
-	[ "$(acknowledged)" -ge "$1" ]
-}
-
-# Waits until 200 more operations have been answered.
-go_on() {
-	until_true 60 has_acknowledged $(($(acknowledged) + 200)) || die "nothing goes on"
-}
 
 # Writes pages in random order, which makes many extents. Truncating and removing them gives the reaper
 # work.

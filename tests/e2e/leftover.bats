@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+load held
 
 setup() {
 	setup_rmem
@@ -18,15 +19,6 @@ teardown() {
 	# A stopped process can't be ended in order.
 	[ -z "$server_pid" ] || kill -CONT "$server_pid"
 	teardown_rmem
-}
-
-# killed PID...: kills the processes; each must end, whatever it waited for.
-killed() {
-	local pid
-	kill -KILL "$@"
-	for pid in "$@"; do
-		exit_status "$pid" 10 || [ $? -eq 137 ] || die "process $pid does not end"
-	done
 }
 
 # done_later OPERATION...: each was done after its caller had an answer. Needs a mount with debug_io.
@@ -220,31 +212,11 @@ dies_with() {
 	run ! exit_status "$maker" 5
 }
 
-# One of the daemon's threads waits in the kernel, in the notification of a name.
-tells_of_name() {
-	grep -qs fuse_reverse_inval_entry "/proc/$daemon_pid"/task/*/stack
-}
-
 @test "SIGKILL ends the daemon while it tells of a directory whose lock waits for an answer" {
-	local remover maker
+	local maker
 	start_server
 	mount_rmem -o io_threads=1,debug_io,log_level=debug
-	mkdir "$mnt/dir"
-	touch "$mnt/dir/gone"
-	suspend "$server_pid"
-	rm -f "$mnt/dir/gone" 3>&- &
-	remover=$!
-	until_true 10 calling "$remover" unlink
-	sync "$mnt" # returns after it was sent
-	kill_server
-	killed "$remover"
-	(: >"$mnt/dir/made") 3>&- 2>"$dir/maker.fail" &
-	maker=$!
-	until_true 10 calling "$maker" create
-	# The server completes the request on its way, then dies at the one that locks the directory.
-	spawn_armed name.changed:2
-	until_true 20 tells_of_name
-	expect_death name.changed:2
+	hold_directory "$daemon_pid" "$dir/maker.fail"
 	killed "$daemon_pid" || {
 		umount -f "$mnt"
 		die "the daemon waits for the directory"

@@ -298,8 +298,8 @@ a start would succeed" ]
 		[[ $(head -n 1 "$dir/$command") == "Usage: rmemfsctl $command "* ]]
 		rmemfsctl -h $command ignored | diff "$dir/$command" -
 	done
-	for command in status mounts leases who quota doctor health top; do grep -q -e --json "$dir/$command"; done
-	[ "$(cat "$dir"/{check,snapshot,reload,log,abort,evict,keygen,keycheck,report} | grep -c -e --json)" -eq 0 ]
+	for command in status mounts leases who quota reload doctor health top; do grep -q -e --json "$dir/$command"; done
+	[ "$(cat "$dir"/{check,snapshot,log,abort,evict,keygen,keycheck,report} | grep -c -e --json)" -eq 0 ]
 	[ "$(cat "$dir"/{check,mounts,log,abort,keygen,keycheck} | grep -c HOST)" -eq 0 ]
 	grep -q HOST "$dir/reload"
 	grep -q EXPORT "$dir/snapshot"

@@ -143,6 +143,77 @@ wait_at_server() {
 	nobody_was_late
 }
 
+is_sharing() {
+	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = "$2" ]
+}
+
+# bats test_tags=once
+@test "a mount with share_later moves while it is alone, and shares with another one after that" {
+	local kind waits
+	start_server
+	mount_number 1 ,share_later
+	begin_carrying "$dir/1/carried"
+	waits=$(status_of '.exports[0].leases.lock_waits')
+	printf 'a%.0s' {1..8192} >"$dir/1/mapped"
+	start map fsop map-and-answer "$dir/1/mapped"
+	tell map
+	until_true 20 test -s "$dir/said.map"
+	if grep -q ENODEV "$dir/said.map"; then skip "MAP_SHARED needs Linux 6.9"; fi
+	for kind in flock process open; do
+		start $kind locker hold $kind alone "$dir/1/$kind" 5
+		says $kind got
+		start $kind.1 locker hold $kind alone "$dir/1/$kind" 5
+	done
+	until_true 20 wait_at_server $((waits + 3))
+	move 1
+	try_carried
+	is_sharing 1 false
+	mount_number 2 ,share_later
+	is_sharing 1 true
+	[ "$(stat -c %s "$dir/2/carried/appended")" -eq 2 ]
+	for kind in flock process open; do
+		[ "$(locker try $kind alone "$dir/2/$kind" 5)" = busy ]
+		let_go $kind
+		says $kind.1 got
+		let_go $kind.1
+		[ "$(locker try $kind alone "$dir/2/$kind" 5)" = got ]
+	done
+	move 1
+	try_carried
+	is_sharing 1 true
+	cmp "$dir/1/carried/kept" "$dir/2/carried/kept"
+	printf b | dd of="$dir/2/mapped" conv=notrunc status=none
+	tell map
+	says map 'a b'
+	# Other programs have inherited the pipe, so it has no end.
+	kill "$(cat "$dir/pid.map")"
+	end_carrying
+	nobody_was_late
+}
+
+# bats test_tags=nightly
+@test "a mount with share_later does not move while it begins to share" {
+	local old
+	start_server
+	mount_number 1 ,share_later
+	old=$(pid_of 1)
+	mkdir "$dir/2"
+	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/2" \
+		>>"$dir/mount.2.log" 2>&1 3>&- &
+	mounts[2]=$!
+	until_true 20 is_sharing 1 true
+	if ! mountpoint -q "$dir/2"; then
+		! upgrade 1
+		grep -q 'begins to share its export' "$dir/mount.1.log"
+		[ "$(pid_of 1)" = "$old" ]
+	fi
+	until_true 60 mountpoint -q "$dir/2"
+	move 1
+	echo here >"$dir/2/file"
+	[ "$(cat "$dir/1/file")" = here ]
+	nobody_was_late
+}
+
 # Each has one kind of lock in 1, and one who waits for it in each mount. Both mounts move, in turn.
 @test "locks and waits for them move with their owners, on both sides" {
 	local kind n

@@ -85,6 +85,14 @@ waiting() {
 	cmp -n $((4 << 20)) "$dir/a" "$mnt/a"
 }
 
+# go_on PID...: none has ended. One that waits may run for a moment, as io_uring's threads come and go.
+go_on() {
+	local pid
+	for pid in "$@"; do
+		! ended "$pid" || return 1
+	done
+}
+
 # kinds: of asynchronous direct I/O whose requests can outlive the thread that made them.
 outliving_kinds() {
 	echo thread
@@ -129,12 +137,12 @@ have_threads() {
 	begin_outliving
 	# The daemon has looked for callers that end in the meantime.
 	for n in {1..20}; do
-		waiting "${pids[@]}"
+		go_on "${pids[@]}" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
 		sleep 0.1
 	done
 	start_server
 	for n in "${pids[@]}"; do
-		exit_status "$n" 30
+		exit_status "$n" 30 || die "a program ended with status $?: $(tail "$dir"/{thread,uring}.*)"
 	done
 	for kind in $(outliving_kinds); do
 		[ "$(cat "$dir/$kind.read")" -eq $((4 << 20)) ]
@@ -150,6 +158,65 @@ have_threads() {
 	touch "$mnt/thread" "$mnt/uring"
 	kill_server
 	begin_outliving
+	kill -KILL "${pids[@]}"
+	until_true 10 ended "${pids[@]}"
+	start_server
+	cmp "$dir/a" "$mnt/a"
+}
+
+# all_submitted PID...: each has begun its requests, by a thread that has ended.
+all_submitted() {
+	local pid
+	for pid in "$@"; do
+		calling "$pid" io_getevents || return 1
+	done
+	have_threads 1 "$@"
+}
+
+# begin_unseen: the daemon does not run when two programs read and write, so it never sees the threads that do.
+begin_unseen() {
+	local pid go failed=0
+	random_file "$dir/a" 8
+	cp "$dir/a" "$mnt/a"
+	cp "$dir/a" "$mnt/thread" # a write that makes the file grow holds up its thread
+	mkfifo "$dir/go"
+	exec {go}<>"$dir/go"
+	direct later-read "$dir/go" thread "$mnt/a" 0 $((4 << 20)) >"$dir/thread.read" 2>&1 3>&- {go}>&- &
+	pids=($!)
+	direct later-write "$dir/go" thread "$mnt/thread" 0 $((4 << 20)) >"$dir/thread.written" 2>&1 3>&- {go}>&- &
+	pids+=($!)
+	for pid in "${pids[@]}"; do
+		until_true 10 calling "$pid" read
+	done
+	kill_server
+	suspend "$daemon_pid"
+	exec {go}>&-
+	until_true 10 all_submitted "${pids[@]}" || failed=1
+	kill -CONT "$daemon_pid"
+	[ $failed -eq 0 ] || die "the requests have not begun"
+}
+
+@test "asynchronous direct I/O outlives a thread that ended before the daemon had its requests" {
+	local pids n
+	mount_rmem
+	begin_unseen
+	# The daemon has looked for callers that end in the meantime.
+	for n in {1..20}; do
+		go_on "${pids[@]}" || die "a program has ended: $(tail -n 2 "$dir"/{thread,uring}.* 2>&1)"
+		sleep 0.1
+	done
+	start_server
+	for n in "${pids[@]}"; do
+		exit_status "$n" 30 || die "a program ended with status $?: $(tail "$dir"/thread.*)"
+	done
+	[ "$(cat "$dir/thread.read")" -eq $((4 << 20)) ]
+	direct written "$mnt/thread" $((4 << 20))
+}
+
+@test "SIGKILL ends who waits for asynchronous direct I/O of threads that the daemon has never seen" {
+	local pids
+	mount_rmem
+	begin_unseen
 	kill -KILL "${pids[@]}"
 	until_true 10 ended "${pids[@]}"
 	start_server

@@ -172,7 +172,7 @@ is_gone() {
 	run -0 rmemfsctl status "$mnt"
 	[[ $output == *"the connection stands, but the server does not answer"* ]]
 	[[ $output == *"the server's answer to lookup"* ]]
-	until_true 20 grep -q "lookup of inode 1, asked by process $!, has not been answered for .* s: it waits for server (lookup)$" "$dir/daemon.log"
+	until_true 20 grep -q "lookup of inode 1, /, asked by process $!, has not been answered for .* s: it waits for server (lookup)$" "$dir/daemon.log"
 	kill -CONT "$server_pid"
 	wait $!
 	until_true 10 state_is connected
@@ -257,9 +257,9 @@ is_gone() {
 	grep 'its daemon refuses: only root and the user of the mount.s daemon may do this' "$dir/refused"
 }
 
-@test "log: the level is changed while the daemon runs" {
+@test "log: the level is changed while the daemon runs, and debug has each request" {
 	start_server
-	mount_rmem -o debug_io # at level debug, without another one
+	mount_rmem
 	rmemfsctl log "$mnt" warning
 	seen=$(wc -l <"$dir/daemon.log")
 	ls "$mnt"
@@ -267,6 +267,10 @@ is_gone() {
 	rmemfsctl log "$mnt" debug
 	ls "$mnt"
 	until_true 10 grep -q ' debug: .*readdir' "$dir/daemon.log"
+	rmemfsctl log "$mnt" info
+	seen=$(wc -l <"$dir/daemon.log")
+	ls "$mnt"
+	[ "$(wc -l <"$dir/daemon.log")" -eq "$seen" ]
 	run -1 rmemfsctl log "$mnt" loud
 	[[ $output == *"level 'loud': unknown; must be error, warning, notice, info or debug" ]]
 }

@@ -145,7 +145,7 @@ is_silent() {
 	[[ $(rmemfsctl who default "/$file" "$socket") == *"to be locked by session "*", for "*" s"* ]]
 	[ "$(status_of '.exports[0].leases | "\(.locks) \(.lock_waits)"')" = "1 1" ]
 	[ "$(status_of '.exports[0].contested_locks[] | "\(.inode) \(.waiting)"')" = "$(who_has .inode) 1" ]
-	rmemfsctl leases "$socket" | grep -qE "^default +$(who_has .inode) lock +1 +- +[0-9.]+s\$"
+	rmemfsctl leases "$socket" | grep -qE "^default +$(who_has .inode) lock +1 +- +[0-9.]+s  -\$"
 	[[ $(rmemfsctl status "$socket") == *"default is shared by 2 mounts: "*"; locks 1; "*", 1 for locks"* ]]
 	echo >&5
 	wait "$waiter"

@@ -194,11 +194,11 @@ void network_judge_packets(const struct network_packets *packets, struct report 
 	report_found(r, VERDICT_FAILURE,
 		"packets of %u bytes, the MTU of %s, get lost without a word; %u bytes arrive",
 		packets->mtu, interface, packets->largest);
-	report_cause(r, "the other end, or a switch between, has a smaller MTU than %s", interface);
+	report_cause(r, "a switch between, or the other end, has a smaller MTU than %s", interface);
 	report_remedy(r,
-		"ip link set INTERFACE mtu %u at the other end, and the same at the switch; "
-		"or here: ip link set %s mtu %u",
-		packets->mtu, interface, packets->largest);
+		"here, until the next boot: ip link set %s mtu %u; or give each switch between, and "
+		"the other end ('ip link' there shows it), MTU %u",
+		interface, packets->largest, packets->mtu);
 }
 
 enum {

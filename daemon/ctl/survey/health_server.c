@@ -339,6 +339,56 @@ static void judge_transports(const json_t *status, const json_t *sessions, struc
 	report_remedy(r, "on such a machine: rmemfsctl doctor HOST");
 }
 
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static uint64_t days_unused(const json_t *key)
+{
+	return ctl_json_number(key, "unused_ms") / 1000 / S_PER_HOUR / 24;
+}
+
+bool health_server_key_is_unused(const json_t *key)
+{
+	return days_unused(key) >= HEALTH_KEY_DAYS;
+}
+
+static void tell_unused(const json_t *worst, unsigned n, struct report *r)
+{
+	const char *id = ctl_json_text(worst, "key"), *file = ctl_json_text(worst, "file");
+	char more[AMOUNT_CHARS];
+
+	report_begin(r, "keys");
+	if (*id)
+		report_found(r, VERDICT_NOTE,
+			"server: no client has used key %s in %" PRIu64 " days%s", id,
+			days_unused(worst), and_more(n, more));
+	else
+		report_found(r, VERDICT_NOTE,
+			"server: no client has used %u of its keys in %d days", n, HEALTH_KEY_DAYS);
+	report_cause(r,
+		"the client is gone, or has another key; and this one still lets in whoever "
+		"has a copy");
+	report_remedy(r, "if nobody needs it, take it out of %s: rmemfsctl reload",
+		*file ? file : "its file on the server");
+}
+
+static void judge_keys(const json_t *status, struct report *r)
+{
+	const json_t *key, *worst = NULL;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "keys"), i, key)
+	{
+		if (!health_server_key_is_unused(key))
+			continue;
+		n++;
+		if (!worst || days_unused(key) > days_unused(worst))
+			worst = key;
+	}
+	if (n)
+		tell_unused(worst, n, r);
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static void judge_export(const json_t *export, const json_t *status,
@@ -368,6 +418,7 @@ void health_server_judge(const json_t *status, const struct health_terms *terms,
 		judge_fault(status, (enum session_fault)fault, r);
 	health_waits_judge_server(status, r);
 	judge_transports(status, sessions, r);
+	judge_keys(status, r);
 	if (!ctl_is_for_mounts(status))
 		return;
 	report_begin(r, "server");

@@ -9,6 +9,7 @@
 #define RMEMFS_DAEMON_CTL_SURVEY_HEALTH_SERVER_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/ctl/doctor/report.h"
@@ -21,10 +22,16 @@ enum { HEALTH_NOTED = 80, HEALTH_NEAR = 90, HEALTH_FULL = 95, HEALTH_QUOTA = 90 
  * twice the lease time on, since the server ends a client that does not give back in that time. */
 enum { HEALTH_SILENT_MS = 5000, HEALTH_RECALL_MS = 2000 };
 
+/* A key that no client has used for so long is a note. */
+enum { HEALTH_KEY_DAYS = 30 };
+
 struct health_terms {
 	int64_t now_s;         /* since 1970 */
 	unsigned snapshot_max; /* hours since the last snapshot; 0: any number */
 };
+
+/* Whether an entry of the status's keys has not been used for so long. */
+bool health_server_key_is_unused(const json_t *key);
 
 /* status: printable, and not that for strangers. */
 void health_server_judge(const json_t *status, const struct health_terms *terms, struct report *r);

@@ -88,8 +88,7 @@ bool health_waits_key_is_refused(
 	return refusal;
 }
 
-/* One that has another key of that name, or had a session, is a client. Others may be anybody. */
-static bool is_of_client(const json_t *status, const json_t *refusal)
+bool health_waits_is_of_client(const json_t *status, const json_t *refusal)
 {
 	const json_t *session;
 	size_t i;
@@ -118,7 +117,7 @@ static void judge_refused(const json_t *status, struct report *r)
 		if (!is_refused_now(refusal) || !*ctl_json_text(refusal, "key"))
 			continue;
 		n++;
-		one = is_of_client(status, refusal);
+		one = health_waits_is_of_client(status, refusal);
 		if (!worst || one > client)
 			worst = refusal;
 		client |= one;

@@ -27,6 +27,10 @@ enum { HEALTH_CAUSE_CHARS = 128 };
 bool health_waits_key_is_refused(
 	const json_t *status, const json_t *session, char *cause, size_t len);
 
+/* An entry of the refused keys: whether the server has another key of that id, or a session by it.
+ * Others may be anybody. */
+bool health_waits_is_of_client(const json_t *status, const json_t *refusal);
+
 /* The server itself gets too little CPU. */
 void health_waits_judge_cpu(const json_t *status, struct report *r);
 /* Others wait for a file now. */

@@ -17,8 +17,8 @@
 #include "daemon/serve/fs_block.h"
 
 enum { FIXTURE_INO = 71, FIXTURE_THREADS = 3, FIXTURE_REQUESTS = 4, FIXTURE_WAITS = INT32_MAX };
-/* No process has this number. */
-enum { FIXTURE_ENDED = INT32_MAX };
+/* No thread and no process have these numbers. */
+enum { FIXTURE_ENDED = INT32_MAX, FIXTURE_ENDED_PROCESS = INT32_MAX - 1 };
 
 struct fs_fixture {
 	union {
@@ -116,6 +116,7 @@ static inline struct request *fs_fixture_make(
 	req->node = FIXTURE_INO;
 	req->uid = req->gid = 0;
 	req->pid = FIXTURE_ENDED;
+	req->process = FIXTURE_ENDED_PROCESS;
 	req->unique = i + 1;
 	req->args.name = "name";
 	return req;

@@ -51,7 +51,9 @@ static inline int setup(void **state)
 	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
-	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
+	fx.fs.requests.sharing = true;
+	fx.fs.sharing = true;
+	fx.session.sharing = true;
 	fx.fs.options.session.io_threads = 1;
 	grants_init(fx.fs.grants);
 	quota_allowance_init(fx.fs.allowances);

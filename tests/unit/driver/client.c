@@ -132,8 +132,8 @@ void client_send(struct rpc_client *c, const struct rpc_request *req)
 /* A client that shares an export gets rings. Its tests look for recalls by PINGs of their own. */
 static bool is_expected_ring(const struct rpc_client *c, const struct event *event)
 {
-	return c->flags & ATTACH_SHARED && event->type == EV_RECV && !event->len &&
-	       event->has_imm && event->imm == RPC_RING;
+	return c->flags & (ATTACH_SHARED | ATTACH_CONVERTS) && event->type == EV_RECV &&
+	       !event->len && event->has_imm && event->imm == RPC_RING;
 }
 
 void client_receive(struct rpc_client *c, struct rpc_reply *rep)

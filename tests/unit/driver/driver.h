@@ -15,6 +15,7 @@ int driver_hold(const char *listen, const char *key_file, const char *owner, uin
 	uint32_t flags);
 
 int driver_run_auth(void);
+int driver_run_convert(void);
 int driver_run_data(void);
 int driver_run_holders(void);
 int driver_run_leases(void);

@@ -94,7 +94,8 @@ static void attach__who_wants_the_export_alone_is_refused_while_another_has_it(v
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
 	assert_non_null(strstr(text, "client first"));
-	assert_non_null(strstr(text, "cache=exclusive needs an export that no other mount uses"));
+	assert_non_null(strstr(
+		text, "exclusive, or cache=exclusive, needs an export that no other mount uses"));
 	holder_kill(&h);
 	client_fini(&client);
 }
@@ -109,7 +110,7 @@ static void attach__nobody_gets_in_beside_one_that_has_the_export_alone(void **s
 	client_init(&client, &server, "second", 1);
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
-	assert_non_null(strstr(text, "for itself alone (cache=exclusive)"));
+	assert_non_null(strstr(text, "for itself alone (exclusive, or cache=exclusive)"));
 	client_fini(&client);
 	client_fini(&alone);
 }
@@ -574,7 +575,8 @@ static void readers__one_that_wants_the_export_alone_does_not_share(void **state
 	client.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE;
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
-	assert_non_null(strstr(text, "cache=exclusive needs an export that no other mount uses"));
+	assert_non_null(strstr(
+		text, "exclusive, or cache=exclusive, needs an export that no other mount uses"));
 	client_fini(&client);
 	end_readers(1);
 }

@@ -34,6 +34,7 @@ static const struct group {
 	{"silence", driver_run_silence},
 	{"start", driver_run_start},
 	{"data", driver_run_data},
+	{"convert", driver_run_convert},
 	{"leases", driver_run_leases},
 	{"holders", driver_run_holders},
 	{"pages", driver_run_pages},

@@ -1,5 +1,6 @@
 /* Mappings of files. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -72,12 +73,56 @@ static void map_file__fails_and_leaves_nothing(void **state)
 	assert_ptr_equal(addr, &fd);
 }
 
+static bool is_in_page_table(const void *at)
+{
+	autoclose int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry;
+
+	assert_int_equal(pread(fd, &entry, sizeof(entry),
+				 (off_t)((uintptr_t)at / PAGE_BYTES * sizeof(entry))),
+		sizeof(entry));
+	return entry >> 63;
+}
+
+static void map_populate__gets_the_pages_that_the_range_touches(void **state)
+{
+	enum { PAGES = 1024 };
+	autoclose int fd = memory_file(PAGES * PAGE_BYTES);
+	uint8_t *at;
+	void *addr;
+
+	assert_int_equal(map_file(fd, PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, &addr), 0);
+	at = addr;
+	assert_false(is_in_page_table(at + 10 * PAGE_BYTES));
+	map_populate(at + 11 * PAGE_BYTES - 1, PAGE_BYTES + 2, true);
+	for (unsigned i = 10; i <= 12; i++)
+		assert_true(is_in_page_table(at + i * PAGE_BYTES));
+	assert_false(is_in_page_table(at + (PAGES - 1) * PAGE_BYTES));
+	map_populate(at + (PAGES - 1) * PAGE_BYTES, 1, false);
+	assert_true(is_in_page_table(at + (PAGES - 1) * PAGE_BYTES));
+	assert_int_equal(munmap(addr, PAGES * PAGE_BYTES), 0);
+}
+
+/* The file is shorter than its mapping. */
+static void map_populate__copes_with_what_is_not_there(void **state)
+{
+	autoclose int fd = memory_file(PAGE_BYTES);
+	void *addr;
+
+	assert_int_equal(map_file(fd, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, &addr), 0);
+	map_populate(addr, 2 * PAGE_BYTES, true);
+	assert_false(is_in_page_table((uint8_t *)addr + PAGE_BYTES));
+	assert_int_equal(munmap(addr, 2 * PAGE_BYTES), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(map_file__begins_where_a_huge_page_does),
 		cmocka_unit_test(map_file__keeps_nothing_around_it),
 		cmocka_unit_test(map_file__fails_and_leaves_nothing),
+		cmocka_unit_test(map_populate__gets_the_pages_that_the_range_touches),
+		cmocka_unit_test(map_populate__copes_with_what_is_not_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

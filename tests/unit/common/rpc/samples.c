@@ -202,6 +202,9 @@ struct rpc_request request_of(unsigned op)
 		q.lock = (struct rpc_lock){
 			44, 1ull << 60, 7, 5, LOCK_END_MAX, 4711, LOCK_KIND_FLOCK, LOCK_FREE};
 		break;
+	case RPC_CONVERT:
+		q.convert = (struct rpc_convert){CONVERT_FORGOT};
+		break;
 	case RPC_GETLK:
 		q.lock = (struct rpc_lock){
 			44, 1ull << 60, 0, 5, 5, 4711, LOCK_KIND_POSIX, LOCK_SHARED};
@@ -277,6 +280,7 @@ struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_STATUS:
 	case RPC_WHO:
+	case RPC_RELOAD:
 		p.status_text = (struct rpc_status_reply){99, extents_tail()};
 		break;
 	case RPC_LOOKUP:
@@ -346,7 +350,6 @@ struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_BYE:
 	case RPC_CANCEL:
-	case RPC_RELOAD:
 	case RPC_EVICT:
 	case RPC_LOG:
 	case RPC_RETURN:
@@ -354,6 +357,7 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_FROZEN:
 	case RPC_UNPROTECT:
 	case RPC_LOCK:
+	case RPC_CONVERT:
 	case RPC_TRIAL:
 	case RPC_OP_MAX:
 		break;

@@ -562,6 +562,11 @@ static void ranges__out_of_range(void **state)
 	q = request_of(RPC_LEASE);
 	q.lease.flags = 2 * LEASE_OR_LAYOUT;
 	assert_refused(&q);
+	q = request_of(RPC_CONVERT);
+	q.convert.state = 0;
+	assert_refused(&q);
+	q.convert.state = CONVERT_FORGOT + 1;
+	assert_refused(&q);
 	q = request_of(RPC_LOCK);
 	q.lock.kind = 0;
 	assert_refused(&q);

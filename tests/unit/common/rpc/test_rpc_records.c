@@ -94,6 +94,12 @@ static void recall__comes_back_the_same(void **state)
 	buf[RPC_RECALL_BYTES - 1] = RECALL_LOCKS;
 	wire_in_init(&r, buf, RPC_RECALL_BYTES);
 	assert_true(rpc_get_recall(&r, &out));
+	buf[RPC_RECALL_BYTES - 1] = RECALL_SHARE;
+	wire_in_init(&r, buf, RPC_RECALL_BYTES);
+	assert_true(rpc_get_recall(&r, &out));
+	buf[RPC_RECALL_BYTES - 1] = RECALL_SHARE + 1;
+	wire_in_init(&r, buf, RPC_RECALL_BYTES);
+	assert_false(rpc_get_recall(&r, &out));
 	buf[RPC_RECALL_BYTES - 1] = LEASE_EXCLUSIVE;
 	wire_in_init(&r, buf, RPC_RECALL_BYTES);
 	assert_false(rpc_get_recall(&r, &out));

@@ -95,6 +95,78 @@ static void inode_learn_new__leaves_what_is_known(void **state)
 	inode_put(inode);
 }
 
+/* ---- of a killed daemon ---------------------------------------------------------------------- */
+
+/* As revive_adopt() makes them: the record tells the type alone. */
+static struct inode *bare_inode(struct fs *fs, uint32_t type)
+{
+	struct inode *inode = inode_get(fs, INO);
+
+	inode_set_type(inode, type);
+	return inode;
+}
+
+/* It was never forgotten itself. */
+static void inode_learn__of_a_bare_one__takes_it_whatever_is_forgotten(void **state)
+{
+	static const uint32_t types[] = {S_IFREG, S_IFDIR, S_IFLNK};
+	struct fs *fs = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct inode *inode = bare_inode(fs, types[i]);
+		struct attr answer = file, seen, attr;
+		uint64_t epoch = inode_epoch(fs);
+
+		answer.mode = types[i] | 0600;
+		answer.atime = 7;
+		forget_changed(fs);
+		assert_true(inode_learn(inode, &answer, epoch, &seen));
+		assert_int_equal(seen.mode, answer.mode);
+		assert_int_equal(seen.atime, 7);
+		assert_true(inode_attr(inode, &attr));
+		assert_int_equal(attr.atime, 7);
+		inode_put(inode);
+	}
+}
+
+/* The kernel would take a mode of 0 for the end of the inode. */
+static void inode_learn__of_a_bare_one_while_it_changes__shows_the_answer(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = bare_inode(fs, S_IFREG);
+	const struct rpc_entry_reply entry = {.attr = file};
+	struct attr seen = {0}, attr;
+
+	inode_change_begin(inode);
+	assert_true(inode_learn(inode, &file, inode_epoch(fs), &seen));
+	assert_int_equal(seen.mode, file.mode);
+	assert_true(inode_learn_entry(inode, &entry, inode_epoch(fs), &seen));
+	assert_int_equal(seen.mode, file.mode);
+	seen = (struct attr){0};
+	inode_see(inode, &file, &seen);
+	assert_int_equal(seen.mode, file.mode);
+	assert_false(inode->sized);
+	inode_change_end(inode, NULL);
+	assert_false(inode_attr(inode, &attr));
+	assert_true(inode_learn(inode, &file, inode_epoch(fs), NULL));
+	assert_true(inode->sized);
+	inode_put(inode);
+}
+
+/* Its UNLINK was answered while another change of it was on its way. A READ needs its size. */
+static void inode_learn__of_a_bare_orphan__takes_it(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = bare_inode(fs, S_IFREG);
+	struct attr attr = file;
+
+	attr.nlink = 0;
+	inode->orphan = true;
+	assert_true(inode_learn(inode, &attr, inode_epoch(fs), NULL));
+	assert_true(inode->sized);
+	inode_put(inode);
+}
+
 static const struct attr directory = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2};
 
 static void inode_lacks_name__of_a_directory_that_is_new(void **state)
@@ -271,6 +343,14 @@ int main(void)
 			inode_learn_new__takes_it_whatever_is_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_learn_new__leaves_what_is_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn__of_a_bare_one__takes_it_whatever_is_forgotten, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn__of_a_bare_one_while_it_changes__shows_the_answer, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn__of_a_bare_orphan__takes_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_lacks_name__of_a_directory_that_is_new, setup, teardown),
 		cmocka_unit_test_setup_teardown(

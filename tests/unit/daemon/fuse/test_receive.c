@@ -3,8 +3,11 @@
 #include "tests/unit/daemon/lease_client.h"
 
 #include <linux/fuse.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/fuse/decode.h"
 #include "daemon/kcache/kernel_pages.h"
@@ -480,7 +483,6 @@ static void receive__writes_that_wait__keep_no_buffer(void **state)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-enum { ENDED = INT32_MAX }; /* no process has this number */
 enum { WAIT_MS = 3000, READ_AT_MS = 500, SIGNALLED_AT_MS = 1000 };
 
 /* It is read, but there is no room for it. pid 0: its caller belongs to another PID namespace. */
@@ -552,11 +554,20 @@ static void parked__flush_of_an_unseen_caller__ends_some_time_after_the_server_i
 
 static void parked__direct_read_of_one_that_is_killed__ends_when_the_server_is_away(void **state)
 {
-	uint64_t parked = park(FUSE_READ, ENDED);
+	pid_t pid = fork();
+	uint64_t parked;
 
+	if (!pid)
+		for (;;)
+			pause();
+	parked = park(FUSE_READ, (uint32_t)pid);
 	tick_at(SIGNALLED_AT_MS);
 	assert_not_answered();
 	fx.remote.missed = true;
+	tick_at(SIGNALLED_AT_MS);
+	assert_not_answered();
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	tick_at(SIGNALLED_AT_MS);
 	assert_answered(parked, -EINTR);
 	fx.remote.missed = false;

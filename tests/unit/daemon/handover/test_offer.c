@@ -28,6 +28,7 @@ static int setup(void **state)
 		.io_threads = 2,
 		.read_only = true,
 		.address = {.kind = TRANSPORT_TCP, .addrlen = sizeof(*in)},
+		.verbs = {true, 120000, 90000, "protection"},
 		.notify = "/run/systemd/notify",
 		.unit = "rmemfs@x.service",
 		.limit_ms = 180000,
@@ -51,6 +52,10 @@ static void get__what_was_put(void **state)
 	assert_int_equal(got.address.kind, TRANSPORT_TCP);
 	assert_int_equal(got.address.addrlen, sizeof(struct sockaddr_in));
 	assert_memory_equal(&got.address.addr, &offer.address.addr, sizeof(struct sockaddr_in));
+	assert_true(got.verbs.refused);
+	assert_int_equal(got.verbs.penalty_ms, 120000);
+	assert_int_equal(got.verbs.again_ms, 90000);
+	assert_string_equal(got.verbs.why, "protection");
 	assert_string_equal(got.notify, offer.notify);
 	assert_string_equal(got.unit, offer.unit);
 	assert_int_equal(got.limit_ms, 180000);
@@ -107,6 +112,23 @@ static void get__a_string_with_a_nul__is_refused(void **state)
 	assert_int_equal(offer_get(data, len, &got), -EPROTO);
 }
 
+/* Of verbs there is room for the longest reason, and no more. */
+static void get__a_reason_that_is_too_long__is_refused(void **state)
+{
+	char *why = offer.verbs.why;
+	uint8_t *at;
+
+	memset(why, 'y', sizeof(offer.verbs.why) - 1);
+	assert_int_equal(put_and_get(), 0);
+	assert_string_equal(got.verbs.why, why);
+	/* The byte behind the reason becomes a part of it. */
+	at = memmem(data, len, why, sizeof(offer.verbs.why) - 1);
+	at[-2] = 0x00; /* 512, the lower byte first */
+	at[-1] = 0x02;
+	at[sizeof(offer.verbs.why) - 1] = 'y';
+	assert_int_equal(offer_get(data, len, &got), -EPROTO);
+}
+
 static void put__what_is_too_long__is_refused(void **state)
 {
 	static char text[60000];
@@ -125,6 +147,7 @@ int main(void)
 		CASE(get__of_another_version__names_it),
 		CASE(get__values_out_of_range__is_refused),
 		CASE(get__a_string_with_a_nul__is_refused),
+		CASE(get__a_reason_that_is_too_long__is_refused),
 		CASE(put__what_is_too_long__is_refused),
 	};
 

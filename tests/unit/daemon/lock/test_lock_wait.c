@@ -56,7 +56,9 @@ static int setup(void **state)
 	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks) || pipe2(fx.kernel, O_NONBLOCK))
 		return -1;
 	fx.fs.session = &fx.session;
-	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
+	fx.fs.requests.sharing = true;
+	fx.fs.sharing = true;
+	fx.session.sharing = true;
 	fx.fs.options.session.io_threads = 1;
 	locks_init(fx.fs.locks);
 	grants_init(fx.fs.grants);

@@ -11,10 +11,10 @@
 
 #define CASE(name) cmocka_unit_test(name)
 
-/* Writes the metrics of a server that answers so. */
-static char *text_of(const char *server, unsigned hidden)
+/* Takes the list over. */
+static char *text_with(json_t *mounts, const char *server, unsigned hidden)
 {
-	json_t *mounts = json_array(), *root = json_loads(server, 0, NULL);
+	json_t *root = json_loads(server, 0, NULL);
 	const struct observed seen = {
 		.mounts = mounts, .server = root, .hidden = hidden, .server_wanted = true};
 	char *text = NULL;
@@ -28,6 +28,12 @@ static char *text_of(const char *server, unsigned hidden)
 	json_decref(mounts);
 	json_decref(root);
 	return text;
+}
+
+/* Writes the metrics of a server that answers so. */
+static char *text_of(const char *server, unsigned hidden)
+{
+	return text_with(json_array(), server, hidden);
 }
 
 static void expect(const char *server, const char *sample)
@@ -49,6 +55,57 @@ static void server_counter__has_its_suffix(void **state)
 {
 	expect("{\"refused\": 7}", "rmemfs_server_refused_total 7");
 	expect("{\"uptime_ms\": 1500}", "rmemfs_server_seconds 1.5");
+}
+
+static void keys__without_names(void **state)
+{
+	static const char server[] =
+		"{\"keys\": [{\"key\": \"a\", \"unused_ms\": 2591999999},"
+		"{\"key\": \"b\", \"unused_ms\": 2592000000}, {\"key\": \"c\"}]}";
+	char *text = text_of(server, 0);
+
+	expect(server, "rmemfs_server_keys 3");
+	expect(server, "rmemfs_server_keys_unused 1");
+	assert_null(strstr(text, "key=\"a\""));
+	free(text);
+}
+
+/* Anybody may offer a key of any name. */
+static void refused__keys_of_clients_alone(void **state)
+{
+	static const char server[] =
+		"{\"refused_keys\": [{\"key\": \"a\", \"known\": true, \"recent\": 2},"
+		"{\"key\": \"b\", \"known\": false, \"recent\": 4},"
+		"{\"key\": \"c\", \"known\": false, \"recent\": 8}],"
+		"\"sessions\": [{\"key\": \"b\"}]}";
+
+	expect(server, "rmemfs_server_recent_refused_clients 6");
+}
+
+static void late_recalls__of_each_export(void **state)
+{
+	static const char server[] =
+		"{\"exports\": [{\"name\": \"a\"}, {\"name\": \"b\"}], \"sessions\": ["
+		"{\"export\": \"a\", \"late_recalls\": {\"count\": 9, \"recent\": 2}},"
+		"{\"export\": \"a\", \"late_recalls\": {\"count\": 1, \"recent\": 1}}]}";
+
+	expect(server, "rmemfs_export_recent_late_recalls{export=\"a\"} 3");
+	expect(server, "rmemfs_export_recent_late_recalls{export=\"b\"} 0");
+}
+
+static void mount__waits_for_a_cpu_and_for_mounts(void **state)
+{
+	json_t *mounts = json_loads(
+		"[{\"connection\": 5, \"answer\": {\"cpu\": {\"total_wait_ms\": 1500,"
+		"\"late_ms\": 20}, \"requests\": [{\"for_mounts\": true}, {\"for_mounts\": false},"
+		"{}, {\"for_mounts\": true}]}}]",
+		0, NULL);
+	char *text = text_with(mounts, "{}", 0);
+
+	assert_non_null(strstr(text, "\nrmemfs_mount_cpu_wait_seconds_total{mount=\"5\"} 1.5\n"));
+	assert_non_null(strstr(text, "\nrmemfs_mount_late_seconds{mount=\"5\"} 0.02\n"));
+	assert_non_null(strstr(text, "\nrmemfs_mount_waiting_for_mounts{mount=\"5\"} 2\n"));
+	free(text);
 }
 
 static void sessions__of_each_export(void **state)
@@ -109,6 +166,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(hidden__mounts_are_counted),
 		CASE(server_counter__has_its_suffix),
+		CASE(keys__without_names),
+		CASE(refused__keys_of_clients_alone),
+		CASE(late_recalls__of_each_export),
+		CASE(mount__waits_for_a_cpu_and_for_mounts),
 		CASE(sessions__of_each_export),
 		CASE(lease_wait__is_the_longest),
 		CASE(quota__is_the_fullest_of_bytes_and_inodes),

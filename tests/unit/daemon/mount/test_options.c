@@ -269,7 +269,9 @@ static void options_parse__flags_are_taken_back(void **state)
 {
 	static const char *const opposites[][2] = {
 		{"soft", "hard"},
+		{"exclusive", "noexclusive"},
 		{"share", "noshare"},
+		{"share_later", "noshare_later"},
 		{"exit_when_lost", "noexit_when_lost"},
 		{"revive", "norevive"},
 		{"low_latency", "nolow_latency"},
@@ -447,11 +449,17 @@ static void options_parse__refusals(void **state)
 		{"-o share,cache=shared h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
+		{"-o share_later,cache=shared h:/e /m",
+			"option 'cache': beside share_later only none, as what others write can't be "
+			"cached; or leave 'cache' out"},
 		{"-o cache=exclusive,noshare,share h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
 		{"-o lease_time=3 h:/e /m",
 			"option 'lease_time': belongs to the server's server.conf"},
+		{"-o exclusive,share_later h:/e /m",
+			"exclusive and share_later: one keeps other mounts out, the other lets them "
+			"in: leave one of them out"},
 		{"-o noshare=1 h:/e /m", "option 'noshare': takes no value"},
 		{"-o nosoft h:/e /m", "option 'nosoft': unknown; did you mean 'soft'?"},
 		{"-o nobuffers h:/e /m", "option 'nobuffers': unknown; did you mean 'buffers'?"},
@@ -664,6 +672,30 @@ static void options_parse__the_file_may_say_soft_and_timeo(void **state)
 	options_fini(&o);
 }
 
+static void options_parse__exclusive_beside_the_file(void **state)
+{
+	char expected[256];
+	struct options o;
+
+	write_config("share = true;\n");
+	assert_int_not_equal(parse_with("-o exclusive h:/e /m", config_path, &o), 0);
+	snprintf(expected, sizeof(expected),
+		"option 'exclusive': %s says share: give noshare as well, or leave 'exclusive' out",
+		config_path);
+	assert_string_equal(why, expected);
+	options_fini(&o);
+	assert_int_equal(parse_with("-o exclusive,noshare h:/e /m", config_path, &o), 0);
+	assert_true(o.config.exclusive);
+	options_fini(&o);
+	write_config("exclusive = true;\n");
+	assert_int_not_equal(parse_with("-o share h:/e /m", config_path, &o), 0);
+	snprintf(expected, sizeof(expected),
+		"option 'share': %s says exclusive: give noexclusive as well, or leave 'share' out",
+		config_path);
+	assert_string_equal(why, expected);
+	options_fini(&o);
+}
+
 static void options_parse__the_file_says_share(void **state)
 {
 	char expected[256];
@@ -756,6 +788,7 @@ int main(void)
 		cmocka_unit_test(options_parse__port_of_the_file_is_not_for_sockets),
 		cmocka_unit_test(options_parse__file_errors_name_the_line),
 		cmocka_unit_test(options_parse__the_file_may_say_soft_and_timeo),
+		cmocka_unit_test(options_parse__exclusive_beside_the_file),
 		cmocka_unit_test(options_parse__the_file_says_share),
 		cmocka_unit_test(options_parse__log_level_comes_before_the_file),
 		cmocka_unit_test(options_parse__named_file_must_exist),

@@ -231,6 +231,16 @@ static void kernel_owner__ends_with_its_lookups(void **state)
 	one_owner(BOB);
 }
 
+/* While it was alone a mount noted nothing. */
+static void kernel_owner__is_not_known_when_a_mount_begins_to_share(void **state)
+{
+	kernel_owner_share_locked(fx.inode);
+	is_told(BOB, STAFF);
+	several_owners();
+	is_told_by_setattr(BOB, STAFF);
+	one_owner(BOB);
+}
+
 static void kernel_owner__is_not_asked_of_root(void **state)
 {
 	struct request *req = ask(OP_SETATTR, 0);
@@ -495,6 +505,7 @@ int main(void)
 		TEST(kernel_owner__may_be_one_of_several),
 		TEST(kernel_owner__root_counts_as_the_only_one),
 		TEST(kernel_owner__ends_with_its_lookups),
+		TEST(kernel_owner__is_not_known_when_a_mount_begins_to_share),
 		TEST(kernel_owner__is_not_asked_of_root),
 		TEST(setattr__is_right_while_the_owner_is_the_one_that_the_kernel_has),
 		TEST(setattr__of_one_who_is_not_seen_is_refused_when_the_owner_has_changed),

@@ -202,6 +202,22 @@ static void cut_all(void)
 	}
 }
 
+/* A process that takes the session over waits as long, and longer the next time. */
+static void assert_taken_over(struct session *s)
+{
+	struct session next = {.moves = true};
+	struct session_verbs verbs;
+
+	scout_describe(s, &verbs);
+	assert_false(verbs.refused);
+	assert_non_null(strstr(verbs.why, "connections over verbs do not last"));
+	scout_take(&next, &verbs);
+	assert_int_equal(next.scout.penalty_ms, s->scout.penalty_ms);
+	assert_true(next.scout.again_ms > now_ms());
+	assert_true(next.scout.again_ms - s->scout.again_ms < 5000);
+	assert_string_equal(next.no_verbs, s->no_verbs);
+}
+
 /* The path carries what it takes to make a channel, and no more. */
 static void scout__leaves_a_path_whose_channels_do_not_last(void **state)
 {
@@ -219,7 +235,35 @@ static void scout__leaves_a_path_whose_channels_do_not_last(void **state)
 	}));
 	assert_true(losses(&d) >= 3);
 	assert_true(d.session->scout.again_ms > now_ms());
+	drive_until(&d, ({
+		struct session_verbs verbs;
+
+		scout_describe(d.session, &verbs);
+		verbs.why[0];
+	}));
+	assert_taken_over(d.session);
 	end_with_scout(&d);
+}
+
+/* The values of another process are bounded. A session that does not move ignores them. */
+static void scout_take__of_any_values(void **state)
+{
+	struct session_verbs verbs = {true, UINT32_MAX, UINT32_MAX, "protection"};
+	struct session next = {.moves = true}, still = {0};
+
+	pthread_mutex_init(&next.lock, NULL);
+	scout_take(&next, &verbs);
+	assert_true(next.verbs_refused);
+	assert_string_equal(next.no_verbs, "protection");
+	assert_int_equal(next.scout.penalty_ms, 3600000);
+	assert_true(next.scout.again_ms <= now_ms() + 3600000);
+	scout_describe(&next, &verbs);
+	assert_true(verbs.refused);
+	assert_string_equal(verbs.why, "protection");
+	pthread_mutex_destroy(&next.lock);
+	scout_take(&still, &verbs);
+	assert_false(still.verbs_refused);
+	assert_int_equal(still.scout.again_ms, 0);
 }
 
 /* A loss or two are no reason. */
@@ -349,6 +393,7 @@ int main(void)
 		over(tcp, move__from_a_path_that_leads_nowhere),
 		over(tcp, scout__looks__though_it_is_called_all_the_time),
 		over(tcp, scout__leaves_a_path_whose_channels_do_not_last),
+		cmocka_unit_test(scout_take__of_any_values),
 		over(tcp, scout__keeps_a_path_after_a_loss),
 		over(tcp, scout__looks_after_a_rest),
 		over(tcp, scout__looks_when_channels_get_other_keys),

@@ -448,6 +448,10 @@ static void adopt__of_another_kind_of_mount__is_refused(void **state)
 	refuses(other.slots[1].nslots = SLOTS_MAX + 1);
 	refuses(other.slots[1].nreserved = other.slots[1].nslots);
 	drive_close(&again);
+	options.converts = true;
+	assert_int_equal(drive_open(&again, &options), 0);
+	refuses(other = moved);
+	drive_close(&again);
 	for (unsigned i = 0; i < d.nthreads; i++)
 		remote_resume(&d.threads[i]);
 	drive_stop(&d, 5000);

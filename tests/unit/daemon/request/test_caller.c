@@ -288,7 +288,6 @@ static void wait__outlives_its_thread(void **state)
 	assert_int_equal(t.process, getpid());
 	assert_false(ends(t.pid, t.process));
 	assert_true(ends(t.pid, 0));
-	assert_true(ends(t.pid, CALLER_NO_PROCESS));
 }
 
 static void *stay(void *arg)

@@ -62,6 +62,7 @@ static struct request *send_it(struct request *req, enum rpc_op rpc, uint32_t pi
 	struct list *link;
 
 	req->pid = pid;
+	req->process = pid == FIXTURE_ENDED ? FIXTURE_ENDED_PROCESS : 0;
 	op_begin(req)->call.req.op = rpc;
 	op_rpc(req, ended);
 	link = list_pop(&r->rpc_waiting);

@@ -1,45 +1,14 @@
 /* test_reconfigure.c - exports that come, and limits that change, while the store is open. */
-#include "tests/unit/server/meta_fixture.h"
+#include "tests/unit/server/reconfigure_fixture.h"
 
 #include "server/record/quota.h"
-#include "server/store/store.h"
 
-static struct store_growth none;
 static struct quota_limit limit = {.kind = QUOTA_USER, .id = 5, .npages = 100};
 
-/* The second export has the last two regions. */
 static int set_up(void **state)
 {
-	fx_set_up(state);
-	fx.exports[1] = fx.exports[0];
-	fx.exports[1].name = "more";
-	fx.exports[1].bases = &fx.bases[2];
-	fx.config.nexports = 2;
+	reconfigure_set_up(state);
 	return 0;
-}
-
-static int reconfigure(struct store_growth *growth)
-{
-	return meta_reconfigure(fx.m, &fx.config, growth, fx.why, sizeof(fx.why));
-}
-
-static bool knows(const char *name)
-{
-	bool known;
-
-	assert_int_equal(meta_knows(fx.m, name, &known), 0);
-	return known;
-}
-
-static void use(unsigned export_index)
-{
-	struct meta_session s = {.export_index = export_index, .instance = 9, .nchannels = 1};
-
-	assert_int_equal(meta_begin(fx.m), 0);
-	assert_int_equal(meta_session_new(fx.m, &s), 0);
-	assert_int_equal(meta_commit(fx.m), 0);
-	fx.ctx.export_index = export_index;
-	fx.ctx.session = s.id;
 }
 
 static void add__is_empty_and_stays(void **state)

@@ -1,47 +1,19 @@
 /* test_removal.c - an export goes with all its records, and nothing of others does. */
-#include "tests/unit/server/meta_fixture.h"
+#include "tests/unit/server/reconfigure_fixture.h"
 
 #include "server/meta/removal.h"
-#include "server/store/store.h"
 
-static struct store_growth none;
-
-/* The second export has the last two regions. */
 static int set_up(void **state)
 {
-	fx_set_up(state);
-	fx.exports[1] = fx.exports[0];
-	fx.exports[1].name = "more";
-	fx.exports[1].bases = &fx.bases[2];
-	fx.config.nexports = 2;
-	assert_int_equal(meta_reconfigure(fx.m, &fx.config, &none, fx.why, sizeof(fx.why)), 0);
+	reconfigure_set_up(state);
+	assert_int_equal(reconfigure(&none), 0);
 	return 0;
 }
 
 static int set(const char *name)
 {
 	fx.exports[1].name = name;
-	return meta_reconfigure(fx.m, &fx.config, &none, fx.why, sizeof(fx.why));
-}
-
-static bool knows(const char *name)
-{
-	bool known;
-
-	assert_int_equal(meta_knows(fx.m, name, &known), 0);
-	return known;
-}
-
-static uint64_t use(unsigned export_index)
-{
-	struct meta_session s = {.export_index = export_index, .instance = 9, .nchannels = 1};
-
-	assert_int_equal(meta_begin(fx.m), 0);
-	assert_int_equal(meta_session_new(fx.m, &s), 0);
-	assert_int_equal(meta_commit(fx.m), 0);
-	fx.ctx.export_index = export_index;
-	fx.ctx.session = s.id;
-	return s.id;
+	return reconfigure(&none);
 }
 
 static void end(uint64_t session)

@@ -1,8 +1,5 @@
 /* test_growths.c - an export that is served gets more regions, or is refused them. */
-#include "tests/unit/server/meta_fixture.h"
-
-#include <dirent.h>
-#include <sys/eventfd.h>
+#include "tests/unit/server/serve_fixture.h"
 
 #include "common/transport/transport_ops.h"
 #include "server/memory/export_growth.h"
@@ -11,7 +8,7 @@
 #include "server/session/conn.h"
 #include "server/snapshot/snapshot.h"
 
-enum { REGION_BYTES = 1 << 20, NREGIONS = 2, NCHANNELS = 3, WAIT_MS = 20000 };
+enum { REGION_BYTES = 1 << 20, NREGIONS = 2, NCHANNELS = 3 };
 
 static uint64_t left; /* keys */
 
@@ -23,15 +20,11 @@ static uint64_t keys_left(const struct transport *t)
 static const struct transport_ops ops = {.keys_left = keys_left};
 static struct transport transport = {.ops = &ops};
 static struct port port = {.transport = &transport, .name = "verbs:10.0.0.1:7470"};
-static struct server server;
-static struct server_config config;
 static char name[] = "data";
 static struct export_config configured = {.name = name};
 static struct export *export;
 static struct client_session session;
 static struct conn conns[NCHANNELS];
-static struct new_exports new;
-static char why[RPC_TEXT_MAX];
 
 static void connect_all(void)
 {
@@ -45,18 +38,8 @@ static void connect_all(void)
 
 static int set_up(void **state)
 {
-	fx_set_up(state);
-	server_config_init(&config);
-	config.region_size = REGION_BYTES;
-	config.exports.v = &configured;
-	config.exports.n = 1;
-	config.metadata_reserve = (uint64_t)FX_STORE_MIB << 20;
 	configured.size = NREGIONS * REGION_BYTES;
-	server = (struct server){.meta = fx.m, .config = &config};
-	snprintf(server.dir.path, sizeof(server.dir.path), "%s", fx.dir);
-	snprintf(server.dir.regions, sizeof(server.dir.regions), "%s", fx.dir);
-	snprintf(server.dir.store, sizeof(server.dir.store), "%s", fx.dir);
-	server.dir.regions_block = PAGE_BYTES;
+	serve_set_up(state, &configured, REGION_BYTES);
 	server.exports = calloc(1, sizeof(*server.exports));
 	assert_int_equal(snapshot_init(&server), 0);
 	assert_int_equal(export_plan(&config, &server.dir, &configured, 0, &export), 0);
@@ -64,35 +47,21 @@ static int set_up(void **state)
 	assert_int_equal(exports_add(server.exports, export), 0);
 	connect_all();
 	left = UINT64_MAX;
-	new = (struct new_exports){.server = &server, .config = &config};
-	new.fd = eventfd(0, EFD_CLOEXEC);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	new_exports_drop(&new);
-	close(new.fd);
+	serve_drop();
 	export_remove_files(export);
 	exports_delete(server.exports);
 	snapshot_end(&server);
-	config.exports.v = NULL;
-	config.exports.n = 0;
-	server_config_fini(&config);
-	return fx_tear_down(state);
+	return serve_tear_down(state);
 }
 
 static unsigned files(void)
 {
-	DIR *d = opendir(fx.dir);
-	struct dirent *entry;
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while ((entry = readdir(d)))
-		n += strncmp(entry->d_name, "data.", 5) == 0;
-	closedir(d);
-	return n;
+	return serve_files(name);
 }
 
 static int plan(uint64_t size)
@@ -103,17 +72,18 @@ static int plan(uint64_t size)
 
 static void make(void)
 {
-	struct pollfd fd = {.fd = new.fd, .events = POLLIN};
-
-	eventfd_t n;
-
 	assert_int_equal(new_exports_begin(&new, why, sizeof(why)), 0);
-	/* An earlier thread may have left its word. */
-	do {
-		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
-		assert_int_equal(eventfd_read(new.fd, &n), 0);
-	} while (atomic_load(&new.state) == NEW_EXPORTS_MAKING);
-	assert_int_equal(atomic_load(&new.state), NEW_EXPORTS_MADE);
+	serve_wait_for(NEW_EXPORTS_MADE);
+}
+
+/* They are n exports. */
+static void take_growths(unsigned n)
+{
+	struct changes changes = {0};
+
+	growths_take(&server, &new, &changes);
+	assert_int_equal(json_array_size(changes.list), n);
+	changes_fini(&changes);
 }
 
 static void growth__is_behind_what_is_there(void **state)
@@ -130,7 +100,7 @@ static void growth__is_behind_what_is_there(void **state)
 	growths_describe(&new, described);
 	assert_int_equal(described[0].nregions, 5);
 	assert_int_equal(described[0].npages * PAGE_BYTES, 5 * REGION_BYTES);
-	growths_take(&server, &new);
+	take_growths(1);
 	new_exports_settle(&new);
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
 	assert_int_equal(files(), 5);
@@ -160,7 +130,7 @@ static void growth__that_nobody_takes_leaves_nothing(void **state)
 	assert_int_equal(plan(3 * REGION_BYTES), 0);
 	make();
 	growths_reserve(&new);
-	growths_take(&server, &new);
+	take_growths(1);
 	assert_int_equal(export->nregions, 3);
 }
 

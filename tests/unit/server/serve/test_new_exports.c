@@ -1,65 +1,33 @@
 /* test_new_exports.c - a thread makes the memory of exports that come, and takes it back. */
-#include "tests/unit/server/meta_fixture.h"
+#include "tests/unit/server/serve_fixture.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 
 #include "common/base/log.h"
-#include "server/serve/new_exports.h"
 
-enum { REGION_BYTES = 2 << 20, NREGIONS = 16, WAIT_MS = 20000 };
+enum { REGION_BYTES = 2 << 20, NREGIONS = 16 };
 
-static struct server server;
-static struct server_config config;
 static char name[] = "more";
 static struct export_config export = {.name = name, .size = NREGIONS * REGION_BYTES};
-static struct new_exports new;
-static char why[RPC_TEXT_MAX];
 
 static int set_up(void **state)
 {
-	fx_set_up(state);
-	server_config_init(&config);
-	config.region_size = REGION_BYTES;
-	config.exports.v = &export;
-	config.exports.n = 1;
-	config.metadata_reserve = 2 * ((uint64_t)FX_STORE_MIB << 20);
-	server = (struct server){.meta = fx.m, .config = &config};
-	snprintf(server.dir.path, sizeof(server.dir.path), "%s", fx.dir);
-	snprintf(server.dir.regions, sizeof(server.dir.regions), "%s", fx.dir);
-	snprintf(server.dir.store, sizeof(server.dir.store), "%s", fx.dir);
-	server.dir.regions_block = PAGE_BYTES;
-	new = (struct new_exports){.server = &server, .config = &config};
-	new.fd = eventfd(0, EFD_CLOEXEC);
-	assert_true(new.fd >= 0);
+	serve_set_up(state, &export, REGION_BYTES);
+	config.metadata_reserve *= 2;
 	assert_int_equal(new_exports_plan(&new, &export, why, sizeof(why)), 0);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	new_exports_drop(&new);
-	close(new.fd);
-	config.exports.v = NULL;
-	config.exports.n = 0;
-	server_config_fini(&config);
-	return fx_tear_down(state);
+	serve_drop();
+	return serve_tear_down(state);
 }
 
-/* Region files of the export. */
 static unsigned files(void)
 {
-	DIR *d = opendir(fx.dir);
-	struct dirent *entry;
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while ((entry = readdir(d)))
-		n += strncmp(entry->d_name, "more.", 5) == 0;
-	closedir(d);
-	return n;
+	return serve_files(name);
 }
 
 static off_t store_bytes(void)
@@ -72,16 +40,6 @@ static off_t store_bytes(void)
 	return st.st_size;
 }
 
-static void wait_for(enum new_exports_state state)
-{
-	struct pollfd fd = {.fd = new.fd, .events = POLLIN};
-	eventfd_t n;
-
-	assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
-	assert_int_equal(eventfd_read(new.fd, &n), 0);
-	assert_int_equal(atomic_load(&new.state), state);
-}
-
 static void begin(void)
 {
 	assert_int_equal(new_exports_begin(&new, why, sizeof(why)), 0);
@@ -92,13 +50,13 @@ static void make__waits_for_the_caller(void **state)
 	struct export *made;
 
 	begin();
-	wait_for(NEW_EXPORTS_MADE);
+	serve_wait_for(NEW_EXPORTS_MADE);
 	assert_int_equal(files(), NREGIONS);
 	made = new.exports.v[0];
 	new.exports.n = 0;
 	assert_int_equal(store_grow(fx.m->store, &new.growth), 0);
 	new_exports_settle(&new);
-	wait_for(NEW_EXPORTS_ENDED);
+	serve_wait_for(NEW_EXPORTS_ENDED);
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
 	assert_int_equal(files(), NREGIONS);
 	assert_int_equal(store_bytes(), config.metadata_reserve);
@@ -112,10 +70,10 @@ static void settle__takes_back_what_nobody_took(void **state)
 	off_t before = store_bytes();
 
 	begin();
-	wait_for(NEW_EXPORTS_MADE);
+	serve_wait_for(NEW_EXPORTS_MADE);
 	assert_int_equal(store_bytes(), config.metadata_reserve);
 	new_exports_settle(&new);
-	wait_for(NEW_EXPORTS_ENDED);
+	serve_wait_for(NEW_EXPORTS_ENDED);
 	assert_int_equal(files(), 0);
 	assert_int_equal(store_bytes(), before);
 	assert_int_equal(new.exports.n, 0);
@@ -126,13 +84,13 @@ static void settle__takes_back_what_nobody_took(void **state)
 static void settle__frees_what_was_removed(void **state)
 {
 	begin();
-	wait_for(NEW_EXPORTS_MADE);
+	serve_wait_for(NEW_EXPORTS_MADE);
 	assert_int_equal(exports_reserve(&new.gone, 1), 0);
 	exports_append(&new.gone, new.exports.v[0]);
 	new.exports.n = 0;
 	assert_int_equal(files(), NREGIONS);
 	new_exports_settle(&new);
-	wait_for(NEW_EXPORTS_ENDED);
+	serve_wait_for(NEW_EXPORTS_ENDED);
 	assert_int_equal(files(), 0);
 	assert_int_equal(new.gone.n, 0);
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), 0);
@@ -141,7 +99,7 @@ static void settle__frees_what_was_removed(void **state)
 static void drop__in_any_state_leaves_nothing(void **state)
 {
 	begin();
-	wait_for(NEW_EXPORTS_MADE);
+	serve_wait_for(NEW_EXPORTS_MADE);
 	new_exports_drop(&new);
 	assert_int_equal(files(), 0);
 	assert_int_equal(new_exports_plan(&new, &export, why, sizeof(why)), 0);
@@ -192,7 +150,7 @@ static void release_log(const int ends[2], int stderr_fd)
 	close(ends[1]);
 	assert_true(read(ends[0], page, sizeof(page)) > 0);
 	/* The line may still be on its way: without a reader it would be a SIGPIPE. */
-	wait_for(NEW_EXPORTS_ENDED);
+	serve_wait_for(NEW_EXPORTS_ENDED);
 	close(ends[0]);
 }
 
@@ -218,7 +176,7 @@ static void make__removes_files_of_a_killed_server(void **state)
 	make_file("more.0003");
 	make_file("more.0040");
 	begin();
-	wait_for(NEW_EXPORTS_MADE);
+	serve_wait_for(NEW_EXPORTS_MADE);
 	assert_int_equal(files(), NREGIONS);
 	assert_true(new.exports.v[0]->regions[3]->made);
 }
@@ -251,7 +209,7 @@ static void fail__tells_its_own_reason(void **state)
 	begin();
 	assert_int_equal(pthread_create(&thread, NULL, log_other, NULL), 0);
 	pthread_join(thread, NULL);
-	wait_for(NEW_EXPORTS_ENDED);
+	serve_wait_for(NEW_EXPORTS_ENDED);
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), -ENOENT);
 	assert_non_null(strstr(why, "can't read "));
 }
@@ -268,7 +226,7 @@ static void fail__takes_back_what_was_made_before(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(new_exports_plan(&new, &next, why, sizeof(why)), 0);
 	begin();
-	wait_for(NEW_EXPORTS_ENDED);
+	serve_wait_for(NEW_EXPORTS_ENDED);
 	assert_int_equal(new_exports_end(&new, why, sizeof(why)), -EISDIR);
 	assert_non_null(strstr(why, "second.0000: Is a directory"));
 	assert_int_equal(files(), 0);

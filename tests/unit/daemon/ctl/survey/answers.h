@@ -44,6 +44,10 @@ static const char server_answer[] =
 	"\"late_recalls\":{\"count\":0,\"recent\":0,\"longest_ms\":0}}],"
 	"\"totals\":{\"reads\":0,\"writes\":0,\"read_bytes\":0,\"write_bytes\":0,"
 	"\"rpcs\":0,\"rpc_data_bytes\":0},\"channels\":3,\"refused\":0,"
+	"\"keys\":[{\"key\":\"test-6qpp\",\"file\":\"/etc/rmemfs/keys/test.key\",\"channels\":2,"
+	"\"count\":2,\"unused_ms\":0,\"known_ms\":192},{\"key\":\"old-k7q2\",\"file\":"
+	"\"/etc/rmemfs/keys/old.key\",\"channels\":0,\"count\":0,\"unused_ms\":192,"
+	"\"known_ms\":192}],"
 	"\"refused_keys\":[],\"cpu\":{\"span_ms\":10000,\"wait_ms\":2,\"total_wait_ms\":9,"
 	"\"late_ms\":1,\"throttled\":false,\"starved\":false,\"pauses\":0,"
 	"\"recent_pauses\":0,\"longest_pause_ms\":0}}";

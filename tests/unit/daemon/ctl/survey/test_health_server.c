@@ -451,11 +451,40 @@ static void names__that_are_not_told(void **state)
 		VERDICT_WARNING, "export data: the last snapshot has failed", "rmemfsctl snapshot");
 }
 
+static void with_unused_key(size_t i, json_int_t days)
+{
+	answer_set_number(json_array_get(answer_part(server, "keys"), i), "unused_ms",
+		days * 24 * 3600 * 1000);
+}
+
+static void keys__that_nobody_uses(void **state)
+{
+	with_unused_key(1, HEALTH_KEY_DAYS - 1);
+	assert_well();
+	with_unused_key(1, HEALTH_KEY_DAYS);
+	judge();
+	assert_judged(VERDICT_NOTE, "server: no client has used key old-k7q2 in 30 days",
+		"take it out of /etc/rmemfs/keys/old.key: rmemfsctl reload");
+	with_unused_key(0, HEALTH_KEY_DAYS + 1);
+	judge();
+	assert_judged(VERDICT_NOTE,
+		"server: no client has used key test-6qpp in 31 days, and 1 more",
+		"/etc/rmemfs/keys/test.key");
+	/* The file is not told to clients, and no name on the status page. */
+	answer_set(json_array_get(answer_part(server, "keys"), 0), "file", json_null());
+	judge();
+	assert_judged(VERDICT_NOTE, "key test-6qpp", "take it out of its file on the server");
+	answer_set(json_array_get(answer_part(server, "keys"), 0), "key", json_null());
+	judge();
+	assert_judged(VERDICT_NOTE, "server: no client has used 2 of its keys in 30 days", NULL);
+}
+
 static void answer__of_other_kinds(void **state)
 {
 	static const char *const texts[] = {"{}", "{\"exports\":{},\"sessions\":3,\"store\":[]}",
 		"{\"exports\":[null,7,{\"bytes\":-1,\"used\":9223372036854775807,\"quotas\":[[]]}]}",
 		"{\"sessions\":[{\"channels\":[4]},[]],\"listen\":[null,{}]}",
+		"{\"keys\":[null,{\"unused_ms\":9223372036854775807},{\"key\":[]}]}",
 		"{\"refused_keys\":[null,{\"key\":3},{\"key\":\"a\"}]}",
 		"{\"exports\":[{\"contested\":[{\"ms\":9999}]}]}",
 		"{\"sessions\":[{\"recalls\":1,\"late_recalls\":[]}]}"};
@@ -494,6 +523,7 @@ int main(void)
 		CASE(transport__tcp_beside_verbs),
 		CASE(key__that_sees_its_own_mounts),
 		CASE(names__that_are_not_told),
+		CASE(keys__that_nobody_uses),
 		CASE(answer__of_other_kinds),
 	};
 

@@ -1,0 +1,100 @@
+/* conversion.h - a mount that had its export for itself (the option share_later) goes by leases from
+ * a moment on, since another client has come and waits for that.
+ *
+ *     NONE ──PING: RECALL_SHARE──> DRAINS ──what had begun has ended──> STILL ──all is committed──>
+ *     TELLS ──CONVERT_SHARES is answered: all is forgotten, fs.sharing──> PINS ──open files are
+ *     leased──> FORGETS ──the kernel's entries have ended──> CONVERT_FORGOT ──> NONE, for good
+ *
+ * From DRAINS to PINS requests are held before they have entered anything. While the mount DRAINS
+ * what the kernel reads for its cache, or writes back from it, is let through: an operation that
+ * has begun may wait until the kernel has dropped such pages. Nothing that has begun waits for
+ * another client, so the drain ends by itself, if the server answers.
+ *
+ * The state that a mount is in from PINS on is that after a renewal of its session: no lease is
+ * known, and nothing that needs one. Then each open file gets a lease, with a pin. So nobody
+ * removes it for good, and pages that the kernel has of it, perhaps with stores, are covered. The
+ * mount asks until it has all pins.
+ *
+ * The kernel shows names and attributes for as long as it was told, without asking. A mount that is
+ * alone tells a time that is short (conversion_ttl_ms()), and none from DRAINS on. While the mount
+ * FORGETS, that time passes. It works by leases meanwhile, and the server lets nobody in, so no
+ * request waits for another client. The kernel is told to forget nothing, so what is mounted below
+ * a directory of this mount stays, as do working directories.
+ *
+ * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and asks the
+ * server for locks, as one that shares does. So neither needs anything here.
+ *
+ * The server ends a session that takes longer than the lease time. Then the mount renews it
+ * (session_renewal.h), as one that shares, in whatever state it is.
+ *
+ * THREADS    Each thread holds its own requests, and says for itself that it is idle. Thread 0 does
+ *            the rest, while all are idle.
+ */
+#ifndef RMEMFS_DAEMON_BARRIER_CONVERSION_H
+#define RMEMFS_DAEMON_BARRIER_CONVERSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/barrier/barrier.h"
+#include "daemon/remote/remote.h"
+
+struct fs;
+struct request;
+
+enum conversion_phase {
+	CONVERSION_NONE,
+	CONVERSION_DRAINS,
+	CONVERSION_STILL,
+	CONVERSION_TELLS,
+	CONVERSION_PINS,
+	CONVERSION_FORGETS,
+};
+
+struct conversion {
+	_Atomic enum conversion_phase phase; /* changed under the lock */
+	struct barrier hold;
+	void (*begin)(struct request *req, int status);
+	pthread_mutex_t lock;
+	uint32_t idle; /* a bit for each thread that is, in this phase */
+	/* Thread 0's. */
+	struct rpc_call call;
+	bool telling;      /* CONVERT_FORGOT is on its way */
+	int64_t began_ms;  /* DRAINS */
+	uint32_t ttl_ms;   /* the longest time that the kernel was told */
+	int64_t forgot_ms; /* when the kernel has nothing any more */
+	unsigned nopen;    /* files that were open */
+	unsigned nlacking; /* of these, those that the server has not pinned yet */
+};
+
+/* begin(req, 0) begins a request that was held, begin(req, -errno) ends it. */
+void conversion_init(
+	struct conversion *c, struct fs *fs, void (*begin)(struct request *req, int status));
+void conversion_fini(struct conversion *c);
+
+/* The server tells that another client waits. It repeats that. */
+void conversion_wanted(struct io_thread *thread);
+/* Does what is due, after events and about every 100 ms. */
+void conversion_step(struct io_thread *thread);
+/* Another session is about to begin: there is nothing to convert any more. */
+void conversion_is_over(struct fs *fs);
+
+/* Whether it is under way: then the mount can't move to another daemon. None begins while the mount
+ * is paused (pause.h). Any thread. */
+bool conversion_is_under_way(const struct fs *fs);
+/* The longest time for which the kernel may have been told to keep an answer; the daemon before
+ * this one has told it so. */
+uint32_t conversion_told_ms(const struct fs *fs);
+void conversion_adopt(struct fs *fs, uint32_t told_ms);
+
+/* Before a request of a mount that may be converted begins. False: it is held, and begin() follows.
+ * STATFS, which changes nothing that counts, goes on. */
+bool conversion_enter(struct request *req);
+
+/* For how long the kernel of a mount that does not share may keep an answer, where ms is the most.
+ */
+uint32_t conversion_ttl_ms(const struct fs *fs, uint32_t ms);
+
+#endif

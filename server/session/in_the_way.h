@@ -1,0 +1,33 @@
+/* in_the_way.h - the sessions that keep a client out of an export which it asks for by ATTACH. attach.h
+ * has the rules.
+ *
+ * THREADS    The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SESSION_IN_THE_WAY_H
+#define RMEMFS_SERVER_SESSION_IN_THE_WAY_H
+
+#include "server/session/client_session.h"
+#include "server/session/conn.h"
+
+/* Whether the session is of the client's owner; of its process, too. Each holder has owners of its
+ * own, so none can end another's sessions. */
+bool in_the_way_is_of_owner(const struct client_session *session, const struct client_request *req);
+bool in_the_way_is_of_process(
+	const struct client_session *session, const struct client_request *req);
+/* Whether it is certain that no client has this session any more, or only the one that asks for
+ * another one. */
+bool in_the_way_is_former(const struct client_session *session, const struct client_request *req);
+/* Whether the client can't have a session of its own beside this one. */
+bool in_the_way_is(const struct client_session *session, const struct export *export,
+	const struct client_request *req);
+/* The first session in the way; *n: how many there are. */
+struct client_session *in_the_way_find(
+	const struct client_request *req, const struct export *export, unsigned *n);
+
+/* Whether all sessions in the way let the client in beside them sooner or later, if it shares. */
+bool in_the_way_may_share_later(const struct client_request *req, const struct export *export);
+/* Has them asked for that. The client that waits is tried again when they have changed:
+ * conversion.h. */
+void in_the_way_ask_to_share(const struct client_request *req, const struct export *export);
+
+#endif

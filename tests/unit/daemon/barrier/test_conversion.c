@@ -1,0 +1,256 @@
+/* When another client comes to a mount that is alone: which requests are held, what is waited for,
+ * and for how long the kernel may keep answers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "daemon/barrier/conversion.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/lease.h"
+#include "daemon/serve/way.h"
+#include "tests/unit/daemon/fs_fixture.h"
+
+enum { LEASE_MS = 8000 };
+
+static struct fs_fixture fx;
+/* For each request. 1: it began, -errno: it was taken back, 0: it is held. */
+static int began[FIXTURE_REQUESTS];
+
+static void begin(struct request *req, int status)
+{
+	began[req->unique - 1] = status ? status : 1;
+}
+
+static int setup(void **state)
+{
+	if (fs_fixture_init(&fx))
+		return -1;
+	fs_fixture_notifier(&fx.fs.dropper);
+	fx.fs.options.session.converts = fx.session.converts = true;
+	atomic_store(&fx.fs.sharing, false);
+	atomic_store(&fx.session.sharing, false);
+	atomic_store(&fx.session.lease_ms, LEASE_MS);
+	atomic_store(&fx.session.renewed_ms, now_ms());
+	fx.session.id = 1;
+	fx.fs.conversion->begin = begin;
+	memset(began, 0, sizeof(began));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fs_fixture_fini(&fx);
+	return 0;
+}
+
+static enum conversion_phase phase(void)
+{
+	return atomic_load(&fx.fs.conversion->phase);
+}
+
+static void step_all(void)
+{
+	for (unsigned i = FIXTURE_THREADS; i-- > 0;)
+		conversion_step(fx.threads[i]);
+}
+
+static struct request *make(unsigned i, unsigned thread, enum request_op op, bool cached)
+{
+	struct request *req = fs_fixture_make(&fx, i, thread, op);
+
+	req->args.cached = cached;
+	return req;
+}
+
+static void turn_all(void)
+{
+	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
+		fs_fixture_turn(&fx, i);
+}
+
+static void end(unsigned i)
+{
+	request_end(fx.requests[i]);
+}
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+static void enter__nobody_has_come__begins(void **state)
+{
+	assert_true(conversion_enter(make(0, 0, OP_WRITE, false)));
+	end(0);
+}
+
+static void enter__drains__only_the_kernels_own_begin(void **state)
+{
+	conversion_wanted(fx.threads[0]);
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	assert_false(conversion_enter(make(0, 0, OP_WRITE, false)));
+	assert_false(conversion_enter(make(1, 1, OP_LOOKUP, false)));
+	assert_true(conversion_enter(make(2, 1, OP_READ, true)));
+	assert_true(conversion_enter(make(3, 1, OP_STATFS, false)));
+	conversion_is_over(&fx.fs);
+	turn_all();
+	assert_int_equal(began[0], 1);
+	assert_int_equal(began[1], 1);
+	for (unsigned i = 0; i < 4; i++)
+		end(i);
+}
+
+static void step__waits_for_what_has_begun(void **state)
+{
+	assert_true(conversion_enter(make(0, 1, OP_WRITE, false)));
+	conversion_wanted(fx.threads[0]);
+	step_all();
+	step_all();
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	end(0);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_STILL);
+}
+
+static void step__held_and_the_kernels_own__are_not_waited_for_to_drain(void **state)
+{
+	conversion_wanted(fx.threads[0]);
+	assert_false(conversion_enter(make(0, 0, OP_WRITE, false)));
+	assert_true(conversion_enter(make(1, 1, OP_READ, true)));
+	step_all();
+	assert_int_equal(phase(), CONVERSION_STILL);
+	assert_false(conversion_enter(make(2, 1, OP_READ, true)));
+	conversion_is_over(&fx.fs);
+	turn_all();
+	assert_int_equal(began[0], 1);
+	assert_int_equal(began[2], 1);
+	for (unsigned i = 0; i < 3; i++)
+		end(i);
+}
+
+/* An answer may wait until the kernel has dropped pages. */
+static void step__waits_for_the_kernel(void **state)
+{
+	struct notifier_job job = {0};
+
+	conversion_wanted(fx.threads[0]);
+	list_add_tail(&fx.fs.dropper.jobs, &job.link);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	list_del(&job.link);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_STILL);
+}
+
+/* Nothing is told without the server, but all goes on as before when it is over. */
+static void step__without_the_server__stands_still(void **state)
+{
+	conversion_wanted(fx.threads[0]);
+	step_all();
+	step_all();
+	step_all();
+	assert_int_equal(phase(), CONVERSION_STILL);
+	assert_false(atomic_load(&fx.fs.sharing));
+	atomic_store(&fx.session.lost, true);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_NONE);
+}
+
+static void wanted__while_it_shares__is_no_news(void **state)
+{
+	atomic_store(&fx.fs.sharing, true);
+	conversion_wanted(fx.threads[0]);
+	assert_int_equal(phase(), CONVERSION_NONE);
+}
+
+static void wanted__again__changes_nothing(void **state)
+{
+	conversion_wanted(fx.threads[0]);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_STILL);
+	conversion_wanted(fx.threads[1]);
+	assert_int_equal(phase(), CONVERSION_STILL);
+}
+
+static void ttl__is_short_and_none_when_another_comes(void **state)
+{
+	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), LEASE_MS / 4);
+	assert_int_equal(conversion_ttl_ms(&fx.fs, 1000), 1000);
+	conversion_wanted(fx.threads[0]);
+	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), 0);
+	conversion_is_over(&fx.fs);
+	fx.fs.options.session.converts = false;
+	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), LEASE_MS);
+}
+
+/* The server answers the LEASE that thread 0 has asked for. */
+static void answer_pin(int status)
+{
+	struct inode_lease *l = fx.inode->lease;
+	const struct rpc_reply rep = {.op = RPC_LEASE,
+		.status = status,
+		.entry = {.attr = {.ino = FIXTURE_INO, .mode = S_IFREG | 0600, .nlink = 1},
+			.lease = {.type = LEASE_EXCLUSIVE, .number = 1}}};
+
+	assert_int_equal(l->state, LEASE_ASKING);
+	assert_true(l->call.req.lease.flags & LEASE_PIN);
+	assert_true(rpc_cancel(fx.threads[0], &l->call));
+	l->call.done(&l->call, &rep);
+}
+
+static void step__a_pin_is_refused__is_asked_for_again(void **state)
+{
+	atomic_store(&fx.fs.sharing, true);
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_PINS);
+	fx.inode->nopen = 1;
+	step_all();
+	assert_int_equal(phase(), CONVERSION_PINS);
+	answer_pin(-ENOSPC);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_PINS);
+	answer_pin(0);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_FORGETS);
+	conversion_is_over(&fx.fs);
+	fx.inode->nopen = 0;
+}
+
+/* Even where the session has as many leases as it may keep. */
+static void pin__pages_are_cached__needs_the_lease(void **state)
+{
+	struct inode_lease *l = fx.inode->lease;
+
+	atomic_store(&fx.fs.sharing, true);
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_PINS);
+	fx.inode->nopen = 1;
+	assert_true(kernel_pages_make_locked(fx.inode));
+	fx.inode->cached->pages->nranges = 1;
+	step_all();
+	assert_int_equal(l->call.req.lease.type, LEASE_EXCLUSIVE);
+	assert_false(l->call.req.lease.flags & LEASE_IF_FREE);
+	answer_pin(0);
+	conversion_is_over(&fx.fs);
+	fx.inode->cached->pages->nranges = 0;
+	fx.inode->nopen = 0;
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	static const struct CMUnitTest tests[] = {
+		TEST(enter__nobody_has_come__begins),
+		TEST(enter__drains__only_the_kernels_own_begin),
+		TEST(step__waits_for_what_has_begun),
+		TEST(step__held_and_the_kernels_own__are_not_waited_for_to_drain),
+		TEST(step__waits_for_the_kernel),
+		TEST(step__without_the_server__stands_still),
+		TEST(wanted__while_it_shares__is_no_news),
+		TEST(wanted__again__changes_nothing),
+		TEST(step__a_pin_is_refused__is_asked_for_again),
+		TEST(pin__pages_are_cached__needs_the_lease),
+		TEST(ttl__is_short_and_none_when_another_comes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
