@@ -1,5 +1,6 @@
-/* rights.h - the mode that is left after a change of data or owner, and the ids for which a caller
- * has rights. The daemon knows the caller; the server knows the inode as it is by then.
+/* rights.h - the mode that is left after a change of data or owner, what a new inode gets from its
+ * directory, and the ids for which a caller has rights. The daemon knows the caller; the server
+ * knows the inode as it is by then.
  *
  * THREADS    Pure functions.
  */
@@ -51,6 +52,17 @@ static inline uint32_t mode_without_privileges(uint32_t mode, bool in_group)
 	if (left & S_ISGID && (left & S_IXGRP || (left != mode && !in_group)))
 		left &= ~(uint32_t)S_ISGID;
 	return left;
+}
+
+/* The permissions of a new inode, if its directory has no default ACL, and its group. */
+static inline uint32_t mode_of_new_inode(uint32_t mode, uint32_t umask)
+{
+	return mode & ~(umask & (uint32_t)ACCESSPERMS);
+}
+
+static inline uint32_t group_of_new_inode(uint32_t dir_mode, uint32_t dir_gid, uint32_t gid)
+{
+	return dir_mode & S_ISGID ? dir_gid : gid;
 }
 
 #endif

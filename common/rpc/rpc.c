@@ -55,6 +55,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_QUOTA] = {"quota", .mutates = true, .slotted = true},
 		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
 		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
+		[RPC_MAKE] = {"make", .mutates = true, .slotted = true},
 		[RPC_CONVERT] = {"convert", .mutates = true, .slotted = true},
 	};
 

@@ -118,6 +118,12 @@ struct rpc_snapshot_reply {
 
 enum { GRANT_EXTENTS = 8 };
 
+/* Inode numbers that the session was lent: enum rpc_numbers. */
+struct rpc_lent {
+	uint64_t first;
+	uint8_t n; /* 0: none */
+};
+
 /* LOOKUP, CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK, LEASE. */
 struct rpc_entry_reply {
 	struct attr attr;
@@ -129,14 +135,16 @@ struct rpc_entry_reply {
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
 	struct extent grant[GRANT_EXTENTS];
+	struct rpc_lent lent; /* CREATE */
 };
 
-/* GETATTR, SETATTR, COMMIT, SETXATTR, REMOVEXATTR. */
+/* GETATTR, SETATTR, COMMIT, MAKE, SETXATTR, REMOVEXATTR. */
 struct rpc_attr_reply {
 	struct attr attr;
 	struct lease lease; /* GETATTR */
 	uint8_t ngrant;
 	struct extent grant[GRANT_EXTENTS];
+	struct rpc_lent lent; /* MAKE */
 };
 
 /* UNLINK, RMDIR. child.nlink 0: the inode lives on without a name until this session, and all

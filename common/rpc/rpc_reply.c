@@ -159,6 +159,30 @@ static void get_entry(struct wire_in *r, struct rpc_entry_reply *m)
 	r->truncated |= m->nhead > m->nextents;
 }
 
+#define LENT_FIELDS(F) \
+	F(u64, first)  \
+	F(u8, n)
+RPC_MESSAGE(lent_fields, struct rpc_lent, LENT_FIELDS)
+
+#define put_lent put_lent_fields
+static inline void get_lent(struct wire_in *r, struct rpc_lent *m)
+{
+	get_lent_fields(r, m);
+	r->truncated |= m->n > NUMBERS_LENT || (m->n && !m->first);
+}
+
+static void put_create(struct wire_out *w, const struct rpc_entry_reply *m)
+{
+	put_entry(w, m);
+	put_lent(w, &m->lent);
+}
+
+static void get_create(struct wire_in *r, struct rpc_entry_reply *m)
+{
+	get_entry(r, m);
+	get_lent(r, &m->lent);
+}
+
 static void put_attr_reply(struct wire_out *w, const struct rpc_attr_reply *m)
 {
 	put_attr(w, &m->attr);
@@ -171,6 +195,18 @@ static void get_attr_reply(struct wire_in *r, struct rpc_attr_reply *m)
 	get_attr(r, &m->attr);
 	get_lease(r, &m->lease);
 	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
+}
+
+static void put_make(struct wire_out *w, const struct rpc_attr_reply *m)
+{
+	put_attr_reply(w, m);
+	put_lent(w, &m->lent);
+}
+
+static void get_make(struct wire_in *r, struct rpc_attr_reply *m)
+{
+	get_attr_reply(r, m);
+	get_lent(r, &m->lent);
 }
 
 #define REMOVE_FIELDS(F) \
@@ -236,7 +272,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_QUOTA, quota, quota)             \
 	F(RPC_GETLK, getlk, getlk)             \
 	F(RPC_LOOKUP, entry, entry)            \
-	F(RPC_CREATE, entry, entry)            \
+	F(RPC_CREATE, create, entry)           \
 	F(RPC_TMPFILE, entry, entry)           \
 	F(RPC_MKNOD, entry, entry)             \
 	F(RPC_MKDIR, entry, entry)             \
@@ -246,6 +282,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_GETATTR, attr_reply, attr)       \
 	F(RPC_SETATTR, attr_reply, attr)       \
 	F(RPC_COMMIT, attr_reply, attr)        \
+	F(RPC_MAKE, make, attr)                \
 	F(RPC_SETXATTR, attr_reply, attr)      \
 	F(RPC_REMOVEXATTR, attr_reply, attr)   \
 	F(RPC_UNLINK, remove, remove)          \

@@ -157,6 +157,7 @@ RPC_MESSAGE(setattr, struct rpc_setattr, SETATTR_FIELDS)
 	F(u32, rdev)       \
 	F(u32, want_pages) \
 	F(flag, exclusive) \
+	F(u8, numbers)     \
 	F(name, name)      \
 	F(target, target)
 RPC_MESSAGE(create, struct rpc_create, CREATE_FIELDS)
@@ -203,6 +204,29 @@ RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 	F(u8, keep)        \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
+
+#define MAKE_FIELDS(F)        \
+	F(u64, ino)           \
+	F(u64, make.parent)   \
+	F(i64, make.time)     \
+	F(u32, make.mode)     \
+	F(u32, make.umask)    \
+	F(u32, make.uid)      \
+	F(u32, make.gid)      \
+	F(u8, make.numbers)   \
+	F(u16, make.nextents) \
+	F(u32, flags)         \
+	F(u64, size)          \
+	F(i64, mtime)         \
+	F(i64, ctime)         \
+	F(i64, atime)         \
+	F(u32, mode)          \
+	F(u32, uid)           \
+	F(u32, gid)           \
+	F(u32, want_pages)    \
+	F(name, make.name)    \
+	F(tail, tail)
+RPC_MESSAGE(make, struct rpc_commit, MAKE_FIELDS)
 enum { INO_BYTES = 8 };
 
 #define GRANT_FIELDS(F)    \
@@ -321,6 +345,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_LINK, link, link)                      \
 	F(RPC_RENAME, rename, rename)                \
 	F(RPC_COMMIT, commit, commit)                \
+	F(RPC_MAKE, make, commit)                    \
 	F(RPC_GRANT, grant, grant)                   \
 	F(RPC_RETURN, return, ret)                   \
 	F(RPC_SNAPSHOT, snapshot, snapshot)          \
@@ -439,15 +464,20 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_SETATTR:
 		return !(q->setattr.valid & ~(uint32_t)SET_ALL) && q->setattr.size <= INT64_MAX;
 	case RPC_SYMLINK:
-		return q->create.target.len > 0;
+		return q->create.target.len > 0 && !q->create.numbers;
 	case RPC_CREATE:
+		return q->create.target.len == 0 && q->create.numbers <= NUMBERS_ANEW;
 	case RPC_MKNOD:
 	case RPC_MKDIR:
-		return q->create.target.len == 0;
+		return q->create.target.len == 0 && !q->create.numbers;
 	case RPC_RENAME:
 		return rpc_rename_flags_ok(q->rename.flags);
 	case RPC_COMMIT:
 		return commit_ok(&q->commit);
+	case RPC_MAKE:
+		return commit_ok(&q->commit) && q->commit.make.numbers <= NUMBERS_ANEW &&
+		       S_ISREG(q->commit.make.mode) &&
+		       q->commit.tail.len == q->commit.make.nextents * RPC_EXTENT_BYTES;
 	case RPC_RETURN:
 		return return_ok(&q->ret);
 	case RPC_SNAPSHOT:

@@ -205,6 +205,17 @@ static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t g
 	return q->valid & SET_MODE && q->valid & SET_GID ? q->gid : gid;
 }
 
+/* Inode numbers that the server lends to a session, so that the client can answer a creation
+ * itself, and tell of it by MAKE. CREATE and MAKE ask for them. A MAKE of a lent number is not
+ * refused for want of room or rights. So none is lent while room is short, at an export with
+ * quotas, or to a session that shares its export or whose users are squashed. */
+enum rpc_numbers {
+	NUMBERS_NONE,
+	NUMBERS_MORE,
+	NUMBERS_ANEW, /* the client has none, and uses none of those that it was lent before */
+};
+enum { NUMBERS_LENT = 64 }; /* at once */
+
 struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name */
 	uint64_t parent;
 	uint32_t mode;  /* S_IFMT included */
@@ -213,6 +224,7 @@ struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name
 	uint32_t rdev;
 	uint32_t want_pages; /* CREATE: pages to grant with the reply, 0: none */
 	bool exclusive;      /* CREATE of an existing file: -EEXIST; else it is opened */
+	uint8_t numbers;     /* CREATE: enum rpc_numbers */
 	struct rpc_str name;
 	struct rpc_str target; /* SYMLINK */
 };
@@ -244,6 +256,17 @@ enum {
 	COMMIT_MTIME = SET_MTIME,
 };
 
+/* A file that the client has made: the name, which nobody has, and what CREATE tells. */
+struct rpc_make {
+	uint64_t parent;
+	int64_t time; /* of the creation, which the file and its directory get */
+	uint32_t mode, umask, uid, gid;
+	uint8_t numbers;   /* enum rpc_numbers */
+	uint16_t nextents; /* that the tail has: the name before it has no fixed length */
+	struct rpc_str name;
+};
+
+/* COMMIT; MAKE, which makes the file first. -EINVAL: its number was not lent, or was used. */
 struct rpc_commit {
 	uint64_t ino;
 	uint32_t flags;
@@ -256,6 +279,7 @@ struct rpc_commit {
 	 * this COMMIT, as by RETURN. Both 0: it stays. */
 	uint64_t lease;
 	uint8_t keep;
+	struct rpc_make make; /* MAKE */
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
 };
 

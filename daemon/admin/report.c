@@ -226,6 +226,11 @@ static const char *ack_name(enum ack_mode mode)
 	return mode == ACK_LOCAL ? "local" : "remote";
 }
 
+static const char *names_name(enum names_mode mode)
+{
+	return mode == NAMES_LOCAL ? "local" : "remote";
+}
+
 /* How long ago a program was told ENOSPC; null: never. */
 static json_t *describe_no_room(const struct io_thread *first)
 {
@@ -244,8 +249,9 @@ static json_t *describe_options(const struct fs *fs)
 	bool verbs = session->auto_transport ? !session->without_verbs
 					     : session->transport == TRANSPORT_VERBS;
 
-	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:b}", "share", (int)atomic_load(&fs->sharing),
-		"cache", cache_name(options->cache), "ack", ack_name(options->ack), "io_threads",
+	return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:b}", "share",
+		(int)atomic_load(&fs->sharing), "cache", cache_name(options->cache), "ack",
+		ack_name(options->ack), "names", names_name(options->names), "io_threads",
 		json_u64(session->io_threads), "soft_ms", json_u64(session->soft_ms), "verbs",
 		verbs);
 }

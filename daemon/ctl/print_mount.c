@@ -129,10 +129,10 @@ static void print_head(const json_t *root)
 		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "squashed")) ? ", users are squashed" : "",
 		size);
-	printf("options     %scache=%s, ack=%s, io_threads=%" PRIu64 "\n",
+	printf("options     %scache=%s, ack=%s, names=%s, io_threads=%" PRIu64 "\n",
 		json_is_true(json_object_get(options, "share")) ? "share, " : "",
 		ctl_json_text(options, "cache"), ctl_json_text(options, "ack"),
-		ctl_json_number(options, "io_threads"));
+		ctl_json_text(options, "names"), ctl_json_number(options, "io_threads"));
 }
 
 static void print_ops(const json_t *ops)

@@ -11,6 +11,7 @@
 #include "daemon/file/extent_map.h"
 #include "daemon/file/gate.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/file/unmade.h"
 
 /* Extents in one COMMIT. */
 enum { COMMIT_EXTENTS = 256 };
@@ -25,7 +26,7 @@ bool commit_is_at_risk_locked(const struct inode *inode)
 	const struct commit *c = &inode->commit;
 
 	return !commit_is_clean_locked(inode) &&
-	       (c->size_dirty || commit_sets_locked(c) || inode->map.uncommitted);
+	       (c->size_dirty || commit_sets_locked(c) || inode->map.uncommitted || inode->unmade);
 }
 
 bool commit_lacks_data(struct inode *inode)
@@ -33,7 +34,7 @@ bool commit_lacks_data(struct inode *inode)
 	bool lacks;
 
 	pthread_mutex_lock(&inode->lock);
-	lacks = inode->commit.size_dirty || inode->map.uncommitted;
+	lacks = inode->commit.size_dirty || inode->map.uncommitted || inode->unmade;
 	pthread_mutex_unlock(&inode->lock);
 	return lacks;
 }
@@ -159,6 +160,18 @@ static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool 
 	return 0;
 }
 
+/* The first COMMIT of a file that was made here. */
+static void fill_make_locked(struct inode *inode)
+{
+	struct rpc_request *req = &inode->commit.call.req;
+	struct rpc_make *make = &req->commit.make;
+
+	req->op = RPC_MAKE;
+	*make = inode->unmade->make;
+	make->numbers = unmade_ask_numbers(inode->fs->unmade);
+	make->nextents = (uint16_t)(req->commit.tail.len / RPC_EXTENT_BYTES);
+}
+
 /* The size goes with the last extents, and leaves out acknowledged writes that are on their way. So
  * the server's file is never longer than what has arrived of it. */
 static int fill_request_locked(struct inode *inode)
@@ -174,6 +187,8 @@ static int fill_request_locked(struct inode *inode)
 	r = take_extents_locked(inode, &req->tail, &more);
 	if (r)
 		return r;
+	if (inode->unmade)
+		fill_make_locked(inode);
 	c->covers = more ? c->done : c->changes;
 	if (c->size_dirty && !more) {
 		req->flags |= COMMIT_SIZE;
@@ -220,9 +235,9 @@ static void wake_covered_locked(struct commit *c)
 	}
 }
 
-static bool tells_nothing(const struct rpc_commit *req)
+static bool tells_nothing(const struct rpc_request *req)
 {
-	return !req->flags && !req->tail.len;
+	return req->op == RPC_COMMIT && !req->commit.flags && !req->commit.tail.len;
 }
 
 /* Only a COMMIT that tells all changes may lower the lease. */
@@ -247,7 +262,7 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 	}
 	/* There is nothing to tell: bytes have changed in place, or the access time is being set by
 	 * hand. */
-	if (tells_nothing(&c->call.req.commit)) {
+	if (tells_nothing(&c->call.req)) {
 		c->done = c->covers;
 		commit_mark_locked(inode);
 		wake_covered_locked(c);
@@ -285,9 +300,9 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 
 /* No request waits for an access time alone. One that has begun to wait meanwhile waits for more.
  */
-static bool only_access(const struct rpc_commit *req)
+static bool only_access(const struct rpc_request *req)
 {
-	return req->flags == COMMIT_ATIME && !req->tail.len;
+	return req->op == RPC_COMMIT && req->commit.flags == COMMIT_ATIME && !req->commit.tail.len;
 }
 
 static void fail_locked(struct inode *inode, struct io_thread *thread, int status)
@@ -298,7 +313,7 @@ static void fail_locked(struct inode *inode, struct io_thread *thread, int statu
 	c->telling = 0;
 	if (c->call.req.commit.flags & COMMIT_ATIME)
 		inode->access.dirty = false;
-	if (!only_access(&c->call.req.commit))
+	if (!only_access(&c->call.req))
 		tell_failure_locked(inode, status);
 	else if (!list_empty(&c->waiters))
 		commit_start_locked(inode, thread);
@@ -314,6 +329,19 @@ static void log_refused(struct inode *inode, int status)
 			path_name_inode(inode, text), errno_text(status));
 }
 
+/* It is in the list of those that are not made, until the COMMIT has ended: who looks there waits
+ * for that. */
+static void make_answered_locked(struct inode *inode, const struct rpc_reply *rep)
+{
+	static const struct rpc_lent none;
+	struct unmade_files *u = inode->fs->unmade;
+
+	if (inode->commit.call.req.commit.make.numbers)
+		unmade_numbers_came(u, rep->status ? &none : &rep->attr.lent);
+	if (!rep->status)
+		unmade_delete(u, steal_ptr(&inode->unmade));
+}
+
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct inode *inode = container_of(call, struct inode, commit.call);
@@ -325,12 +353,14 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	if (call->req.commit.want_pages)
 		grant_refill_along_done(
 			thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
-	if (rep->status && !only_access(&call->req.commit))
+	if (rep->status && !only_access(&call->req))
 		log_refused(inode, rep->status);
 	pthread_mutex_lock(&inode->lock);
 	free(steal_ptr(&c->tail));
 	c->running = false;
 	npages = extent_map_collected(&inode->map, !rep->status);
+	if (call->req.op == RPC_MAKE)
+		make_answered_locked(inode, rep);
 	if (call->req.commit.lease)
 		inode->fs->inodes->hooks->lowered(inode, thread, !rep->status);
 	if (rep->status) {

@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "daemon/file/unmade.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 
@@ -49,6 +50,7 @@ static void inode_delete(struct inode *inode)
 	extent_map_fini(&inode->map);
 	dir_names_forget(&inode->names, &inode->fs->inodes->names);
 	free(inode->commit.tail);
+	unmade_delete(inode->fs->unmade, inode->unmade);
 	record_inode_end(inode->fs->record, inode->note);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);

@@ -47,6 +47,7 @@ struct inode_locks;
 struct kernel_owner;
 struct rpc_entry_reply;
 struct kernel_attr;
+struct unmade;
 
 struct inode {
 	struct list hash; /* under the shard's lock */
@@ -97,6 +98,7 @@ struct inode {
 	struct share share; /* of its owners' quotas */
 	int64_t filled_ms;  /* when window and share were last used */
 	struct commit commit;
+	struct unmade *unmade; /* NULL: the server knows it */
 	struct access access;
 
 	/* This client's lease of it, where others write, too: enum lease_type, and the number of

@@ -8,6 +8,7 @@
 #include "daemon/op/op.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/make_first.h"
 #include "daemon/pages/quota_allowance.h"
 #include "daemon/pages/grants.h"
 #include "daemon/remote/replay.h"
@@ -169,7 +170,7 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 		op->answered(req, rep);
 }
 
-void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
+static void rpc_send(struct request *req)
 {
 	struct op *op = op_of(req);
 
@@ -177,10 +178,27 @@ void op_rpc(struct request *req, void (*answered)(struct request *req, const str
 	op->call.done = rpc_done;
 	op->call.nested = op->leased;
 	op->call.by = request_number(req);
-	op->answered = answered;
 	op->wait = OP_AT_RPC;
 	if (request_is_resent(req) && replay_answers(req->thread, &op->call))
 		return;
 	PROBE(rmemfs, rpc_send, req->unique, op->call.req.op);
 	rpc_start(req->thread, &op->call);
+}
+
+static void rpc_made(struct request *req, int status)
+{
+	if (status)
+		rpc_again(req, status);
+	else
+		rpc_send(req);
+}
+
+void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+	struct op_about about = make_first_about(&op->call.req);
+
+	op->answered = answered;
+	if (make_first(req, &about, rpc_made))
+		rpc_send(req);
 }

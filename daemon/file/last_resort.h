@@ -58,9 +58,9 @@ void last_resort_fini(struct last_resorts *r);
 bool last_resort_wait(
 	struct request *req, unsigned what, void (*then)(struct request *req, int status));
 
-/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. If the server
- * has no room for a change, it is tried once more by last_resort_wait(). A change with staged parts
- * is not. */
+/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. It is sent
+ * when the server knows the new files that it is about (make_first.h). If the server has no room
+ * for a change, it is tried once more by last_resort_wait(). A change with staged parts is not. */
 void op_rpc(
 	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 

@@ -17,6 +17,7 @@ static const struct place texts[] = {
 	{"answer", "state"},
 	{"options", "cache"},
 	{"options", "ack"},
+	{"options", "names"},
 	{"requests", "operation"},
 	{"requests", "waits_for"},
 	{"requests", "rpc"},

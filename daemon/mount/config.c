@@ -32,6 +32,12 @@ static const struct word ack_words[] = {
 	{0},
 };
 
+static const struct word names_words[] = {
+	{"remote", NAMES_REMOTE},
+	{"local", NAMES_LOCAL},
+	{0},
+};
+
 /* The daemon's working directory is /. */
 static const char *key_must(const char *text)
 {
@@ -53,6 +59,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(cache), .type = CONF_ENUM, .words = cache_words},
 	{KEY(readahead), .type = CONF_SIZE, .max = READAHEAD_MAX, .multiple = 1024},
 	{KEY(ack), .type = CONF_ENUM, .words = ack_words},
+	{KEY(names), .type = CONF_ENUM, .words = names_words},
 	{KEY(debug_io), .type = CONF_BOOL},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = IO_THREADS_MAX},
 	{KEY(buffers), .type = CONF_UINT, .min = 2, .max = 256},
@@ -102,6 +109,7 @@ void client_config_init(struct client_config *config)
 		.transport = TRANSPORT_AUTO,
 		.cache = CACHE_SHARED,
 		.ack = ACK_LOCAL,
+		.names = NAMES_REMOTE,
 		.log_level = LOG_LEVEL_INFO,
 	};
 }

@@ -42,6 +42,7 @@ struct client_config {
 	int transport;         /* enum transport_kind, or TRANSPORT_AUTO */
 	int cache;             /* enum cache_mode */
 	int ack;               /* enum ack_mode */
+	int names;             /* enum names_mode */
 	enum log_level log_level;
 };
 

@@ -50,6 +50,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
 	fs->cache = may_share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
+	fs->names = (enum names_mode)config->names;
 	fs->access = options->access;
 	fs->nodiratime = options->nodiratime;
 	session->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;

@@ -32,6 +32,8 @@ const char options_help[] =
 	"  readahead=SIZE          how much the kernel reads ahead into that cache (1MiB)\n"
 	"  ack=WHEN                write(2) returns when data is at the server (remote) or on\n"
 	"                          its way there (local); local by default\n"
+	"  names=WHERE             new files are made at the server at once (remote), or here,\n"
+	"                          and there by their close (local); remote by default\n"
 	"  io_threads=N            threads that serve requests (one for each CPU, at most 4)\n"
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"

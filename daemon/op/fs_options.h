@@ -15,11 +15,15 @@ enum ack_mode { ACK_REMOTE, ACK_LOCAL };
 /* When reading changes the access time: access_time.h. */
 enum access_mode { ACCESS_RELATIVE, ACCESS_STRICT, ACCESS_NEVER };
 
+/* When the server learns of a new file: at its CREATE, or at its close (unmade.h). */
+enum names_mode { NAMES_REMOTE, NAMES_LOCAL };
+
 struct fs_options {
 	struct session_options session;
 	enum cache_mode cache;
 	enum ack_mode ack;
 	enum access_mode access;
+	enum names_mode names;
 	bool nodiratime;
 	bool debug_io;        /* a log line for each request */
 	unsigned buffers;     /* data buffers of each I/O thread */

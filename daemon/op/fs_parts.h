@@ -37,6 +37,7 @@ struct inode_returns;
 struct session;
 struct value_stages;
 struct statfs_memory;
+struct unmade_files;
 
 /* The state of one I/O thread. */
 struct fs_thread {
@@ -72,6 +73,7 @@ struct fs {
 	struct inherited *inherited; /* file/inherited.h; NULL: this daemon has mounted */
 	struct record *record;       /* record/record.h; NULL: nothing is recorded */
 	bool revived;                /* file/revived.h: the mount is a killed daemon's */
+	struct unmade_files *unmade;
 	struct grants *grants;
 	struct grant_refill *refill;
 	struct inode_returns *returns;

@@ -70,6 +70,12 @@ enum op_wait {
 
 enum { OP_CHILDREN_MAX = 2 };
 
+/* The inodes that a request to the server is about: a file, or the directory that it is in. */
+struct op_about {
+	uint64_t ino[2]; /* 0: none */
+	bool all;        /* it may be about any */
+};
+
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: op_watch() */
 	struct inode *inode;     /* of the request's node; referenced */
@@ -94,6 +100,10 @@ struct op {
 	void (*moved)(struct request *req, int status);
 	bool writing; /* it counts among the thread's writes: snapshot_freeze.h */
 	struct op_hold writing_hold, abandoned_hold;
+	/* make_first's: what the request is about, and how far it is. */
+	struct op_about about;
+	uint64_t made_number, made_last;
+	void (*made)(struct request *req, int status);
 	bool leased;      /* it uses a lease: its calls come first at the server */
 	struct attr seen; /* the attributes in an answer: op_reply_entry's */
 	uint32_t attr_ms; /* sharing mount: for how long the kernel may keep them (kernel_attr.h) */

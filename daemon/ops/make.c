@@ -15,6 +15,8 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/ops/finish.h"
+#include "daemon/ops/make_here.h"
+#include "daemon/file/unmade.h"
 #include "daemon/lease/wait_aside.h"
 
 struct make_state {
@@ -197,9 +199,13 @@ static int create_refusal(const struct request *req, int status)
 
 static void create_answered(struct request *req, const struct rpc_reply *rep)
 {
+	static const struct rpc_lent no_numbers;
 	struct make_state *st = op_state(req, struct make_state);
 	struct inode *inode = made_inode(req, rep);
 
+	if (st->op.call.req.create.numbers)
+		unmade_numbers_came(
+			req->thread->fs->unmade, rep->status ? &no_numbers : &rep->entry.lent);
 	if (st->op.call.req.create.want_pages)
 		grant_refill_along_done(
 			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
@@ -226,6 +232,14 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 		wait_aside(req);
 }
 
+static uint8_t ask_numbers(const struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+
+	return req->op == OP_CREATE && make_here_is_on(fs) ? unmade_ask_numbers(fs->unmade)
+							   : NUMBERS_NONE;
+}
+
 static void create_ask(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFREG;
@@ -233,14 +247,23 @@ static void create_ask(struct request *req)
 	make_make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
 		&(struct rpc_create){.mode = mode,
 			.want_pages = grant_refill_along(req->thread),
-			.exclusive = req->squashed || req->args.flags & O_EXCL},
+			.exclusive = req->squashed || req->args.flags & O_EXCL,
+			.numbers = ask_numbers(req)},
 		create_answered);
 }
 
 void op_create(struct request *req)
 {
-	op_begin(req);
-	create_ask(req);
+	struct op *op = op_begin(req);
+	struct inode *made = make_here(req);
+
+	if (!made) {
+		create_ask(req);
+		return;
+	}
+	inode_put(op->inode);
+	op->inode = made;
+	open_inode(req, false);
 }
 
 void op_tmpfile(struct request *req)

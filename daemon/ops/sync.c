@@ -12,6 +12,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/commit.h"
+#include "daemon/file/make_first.h"
 #include "daemon/file/gate_pass.h"
 
 /* An abandoned request has no caller to tell, and its handle may be gone. */
@@ -84,8 +85,17 @@ void op_fsync(struct request *req)
 	sync_file(req);
 }
 
-/* Directories change at the server only. */
+static void directory_synced(struct request *req, int status)
+{
+	op_finish(req, status);
+}
+
+/* Directories change at the server only, but for the files that are made here. */
 void op_fsyncdir(struct request *req)
 {
-	reply_error(req, 0);
+	struct op_about about = {.ino = {req->node}};
+
+	op_begin(req);
+	if (make_first(req, &about, directory_synced))
+		directory_synced(req, 0);
 }

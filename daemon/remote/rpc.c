@@ -89,7 +89,7 @@ static bool is_second_lease(const struct rpc_call *call)
 
 static bool may_use_reserved(const struct rpc_call *call)
 {
-	return call->req.op == RPC_COMMIT || call->req.op == RPC_RETURN;
+	return call->req.op == RPC_COMMIT || call->req.op == RPC_MAKE || call->req.op == RPC_RETURN;
 }
 
 void slots_init(struct remote *r)

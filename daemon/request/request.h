@@ -143,7 +143,7 @@ struct forget {
  * (FUSE_UNIQUE_RESEND of Linux 6.9). Its answer repeats the bit. */
 #define REQUEST_RESENT (UINT64_C(1) << 63)
 
-enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1600 };
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1664 };
 
 struct request {
 	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */

@@ -84,6 +84,7 @@ void fs_fini(struct fs *fs)
 	local_answer_fini(fs->looks);
 	lease_keeper_fini(fs->leases);
 	grants_fini(fs->grants);
+	unmade_fini(fs->unmade);
 	pause_fini(fs->pause);
 }
 
@@ -131,6 +132,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	r = init_tables(fs);
 	if (r)
 		return r;
+	unmade_init(fs->unmade);
 	grants_init(fs->grants);
 	grant_refill_init(fs->refill, &inode_return_refill_holders);
 	inode_return_init(fs->returns);

@@ -11,6 +11,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/unmade.h"
 #include "daemon/kcache/expire.h"
 #include "daemon/lease/keep.h"
 #include "daemon/lease/local_answer.h"
@@ -32,6 +33,7 @@ struct fs_thread_parts {
 struct fs_parts {
 	struct access_policy access;
 	struct inode_table inodes;
+	struct unmade_files unmade;
 	struct grants grants;
 	struct grant_refill refill;
 	struct inode_returns returns;
@@ -67,6 +69,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	}
 	fs->access = &parts->access;
 	fs->inodes = &parts->inodes;
+	fs->unmade = &parts->unmade;
 	fs->grants = &parts->grants;
 	fs->refill = &parts->refill;
 	fs->returns = &parts->returns;

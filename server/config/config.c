@@ -107,6 +107,7 @@ static const char *const client_names[] = {
 	"cache",
 	"readahead",
 	"ack",
+	"names",
 	"debug_io",
 	"buffers",
 	"merge_pages",

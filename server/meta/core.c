@@ -28,6 +28,11 @@ int meta_room(struct meta *m, uint64_t npages, bool grows)
 	return store_room(m->store, npages, grows ? kept(m, NULL) : 0);
 }
 
+bool meta_has_spare_room(const struct meta *m, uint64_t npages)
+{
+	return store_has_room(m->store, npages, kept(m, NULL));
+}
+
 bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages)
 {
 	return store_has_room(m->store, npages, kept(m, v));

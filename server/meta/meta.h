@@ -249,6 +249,13 @@ int meta_reply_store(
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
+/* Inode numbers that a session was lent (enum rpc_numbers), and which of them it has not used. */
+struct lent_window {
+	uint64_t first;
+	uint64_t left; /* bit n: first + n */
+};
+enum { LENT_WINDOWS = 2 };
+
 struct meta_session {
 	uint64_t id; /* never 0, never used twice */
 	uint32_t export_index;
@@ -261,7 +268,8 @@ struct meta_session {
 	char holder[HOLDER_NAME_MAX + 1];
 	uint8_t token[TOKEN_BYTES]; /* random; each later ATTACH has to show it */
 	uint16_t wire_version;      /* that its channels speak, and its stored replies have */
-	char client[128];           /* for people; ATTACH's, made printable */
+	struct lent_window lent[LENT_WINDOWS];
+	char client[128]; /* for people; ATTACH's, made printable */
 };
 
 /* A flag that no message has: CONVERT_SHARES was executed, and CONVERT_FORGOT was not yet. */

@@ -88,6 +88,9 @@ enum { PAGES_PER_STORE_PAGE = 32 };
 /* core.c */
 /* See store_room(). grows: the operation must leave the reserve alone. */
 int meta_room(struct meta *m, uint64_t npages, bool grows);
+/* After meta_room() allowed what the operation needs: is there so much more for growth? An estimate
+ * that may be too low. */
+bool meta_has_spare_room(const struct meta *m, uint64_t npages);
 /* After meta_room() has refused growth: whether it would not, had none of the volume's pages been
  * granted. */
 bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages);

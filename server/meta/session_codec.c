@@ -27,14 +27,39 @@ static void get_holder(struct wire_in *r, struct meta_session *s)
 	wire_get(r, s->token, TOKEN_BYTES);
 }
 
+static bool has_lent(const struct meta_session *s)
+{
+	for (unsigned i = 0; i < LENT_WINDOWS; i++)
+		if (s->lent[i].left)
+			return true;
+	return false;
+}
+
+static void put_lent(struct wire_out *w, const struct meta_session *s)
+{
+	for (unsigned i = 0; i < LENT_WINDOWS; i++) {
+		wire_put_u64(w, s->lent[i].first);
+		wire_put_u64(w, s->lent[i].left);
+	}
+}
+
+static void get_lent(struct wire_in *r, struct meta_session *s)
+{
+	for (unsigned i = 0; i < LENT_WINDOWS; i++) {
+		s->lent[i].first = wire_get_u64(r);
+		s->lent[i].left = wire_get_u64(r);
+	}
+}
+
 int session_codec_put(struct meta *m, const struct session_record *rec)
 {
 	const struct meta_session *s = &rec->session;
-	uint8_t buf[RECORD_BYTES_MAX];
+	uint8_t state = rec->state & (uint8_t)~SESSION_LENT, buf[RECORD_BYTES_MAX];
 	struct wire_out w;
 
 	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u8(&w, rec->state | SESSION_HELD | SESSION_VERSION);
+	state |= SESSION_HELD | SESSION_VERSION | (has_lent(s) ? SESSION_LENT : 0);
+	wire_put_u8(&w, state);
 	wire_put_u16(&w, rec->export_id);
 	wire_put_u32(&w, s->flags);
 	wire_put(&w, s->owner, OWNER_BYTES);
@@ -42,6 +67,8 @@ int session_codec_put(struct meta *m, const struct session_record *rec)
 	wire_put_u16(&w, s->nchannels);
 	put_holder(&w, s);
 	wire_put_u16(&w, s->wire_version);
+	if (state & SESSION_LENT)
+		put_lent(&w, s);
 	wire_put(&w, s->client, strnlen(s->client, sizeof(s->client) - 1));
 	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
 }
@@ -63,6 +90,8 @@ int session_codec_get(struct meta *m, struct store_key key, const struct store_v
 	if (rec->state & SESSION_HELD)
 		get_holder(&r, s);
 	s->wire_version = rec->state & SESSION_VERSION ? wire_get_u16(&r) : RMEMFS_WIRE_FIRST;
+	if (rec->state & SESSION_LENT)
+		get_lent(&r, s);
 	if (r.truncated || wire_in_left(&r) >= sizeof(s->client))
 		return store_damaged(m->store, STORE_SESSION, key);
 	wire_get(&r, s->client, wire_in_left(&r));

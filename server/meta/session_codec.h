@@ -8,8 +8,15 @@
 #include "server/meta/meta_internal.h"
 
 /* state. A record without SESSION_HELD is of an earlier release, whose clients we do not speak
- * with. It waits to be ended. One without SESSION_VERSION is of RMEMFS_WIRE_FIRST. */
-enum { SESSION_ENDED = 1, SESSION_CLEAN = 2, SESSION_HELD = 4, SESSION_VERSION = 8 };
+ * with. It waits to be ended. One without SESSION_VERSION is of RMEMFS_WIRE_FIRST. SESSION_LENT: it
+ * has lent numbers. */
+enum {
+	SESSION_ENDED = 1,
+	SESSION_CLEAN = 2,
+	SESSION_HELD = 4,
+	SESSION_VERSION = 8,
+	SESSION_LENT = 16
+};
 
 /* A session as it is stored: by the export's id, since the configuration may change. */
 struct session_record {

@@ -54,8 +54,8 @@ static uint64_t room_of(size_t len)
 	return len ? xattr_room(&none, (uint32_t)len) : 0;
 }
 
-int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, struct heritage *h,
-	uint64_t *room)
+int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, uint32_t umask,
+	struct heritage *h, uint64_t *room)
 {
 	struct acl acl;
 	struct xattr x;
@@ -66,7 +66,7 @@ int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode,
 	if (S_ISLNK(mode))
 		return 0;
 	if (!(dir->attr.flags & ATTR_DEFAULT_ACL)) {
-		h->mode &= ~(c->req->create.umask & ACCESSPERMS);
+		h->mode = mode_of_new_inode(mode, umask);
 		return 0;
 	}
 	err = read_acl(c, dir, &default_name, &x, &acl);

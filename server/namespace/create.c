@@ -29,7 +29,7 @@ static int ns_create_find_place(
 
 static uint32_t child_gid(const struct ns_call *c, const struct stored_inode *dir)
 {
-	return dir->attr.mode & S_ISGID ? dir->attr.gid : c->req->create.gid;
+	return group_of_new_inode(dir->attr.mode, dir->attr.gid, c->req->create.gid);
 }
 
 /* Checks that the export and the owner's quota have room for one more inode. Finds what it
@@ -38,7 +38,8 @@ static int check_child(struct ns_call *c, struct new_place *place, uint32_t mode
 {
 	int err = ns_check_new(c, c->req->create.uid, child_gid(c, &place->dir));
 
-	return err ? err : ns_inherit(c, &place->dir, mode, &place->heritage, room);
+	return err ? err
+		   : ns_inherit(c, &place->dir, mode, c->req->create.umask, &place->heritage, room);
 }
 
 static void init_child(struct ns_call *c, const struct new_place *place, struct stored_inode *i)
@@ -105,7 +106,7 @@ int ns_create(struct ns_call *c)
 	uint64_t room = ROOM_PAGES;
 	struct new_place place;
 	struct stored_inode inode;
-	bool created;
+	bool created, lends;
 	int err = S_ISREG(req->mode) ? ns_create_find_place(c, req->parent, &req->name, &place)
 				     : -EINVAL;
 
@@ -118,6 +119,7 @@ int ns_create(struct ns_call *c)
 		err = ns_room_and_grant(c, room, created || ns_lease_grows(c), &want);
 	if (err)
 		return err;
+	lends = ns_may_lend(c, req->numbers);
 	if (created)
 		err = add_child(c, &place, &inode);
 	else
@@ -127,7 +129,8 @@ int ns_create(struct ns_call *c)
 	if (err)
 		return err;
 	c->rep->entry.created = created;
-	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
+	err = ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
+	return err || !lends ? err : ns_lend(c, req->numbers, &c->rep->entry.lent);
 }
 
 /* The session keeps the inode, like a file whose last name went while it was open. For a shared

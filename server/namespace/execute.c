@@ -25,6 +25,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_RMDIR] = ns_rmdir,
 	[RPC_RENAME] = ns_rename,
 	[RPC_COMMIT] = ns_commit,
+	[RPC_MAKE] = ns_make,
 	[RPC_GRANT] = ns_grant,
 	[RPC_RETURN] = ns_return,
 	[RPC_FALLOCATE] = ns_fallocate,
@@ -79,6 +80,7 @@ static bool needs_memory(const struct rpc_request *req)
 	case RPC_SETATTR:
 		return req->setattr.valid & SET_SIZE;
 	case RPC_COMMIT:
+	case RPC_MAKE:
 		return req->commit.tail.len || req->commit.flags & (COMMIT_SIZE | COMMIT_MTIME);
 	default:
 		return false;

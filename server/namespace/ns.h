@@ -46,6 +46,7 @@ int ns_unlink(struct ns_call *c);
 int ns_rmdir(struct ns_call *c);
 int ns_rename(struct ns_call *c);
 int ns_commit(struct ns_call *c);
+int ns_make(struct ns_call *c);
 int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
 int ns_fallocate(struct ns_call *c);
@@ -97,6 +98,11 @@ int ns_check_expected(
 
 /* Loads the inode that an entry names: a dead or missing one is damage. */
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
+
+/* Numbers that the session asks for by CREATE or MAKE, and may have (enum rpc_numbers). They come
+ * with the operation's other changes; without room for them it goes on. In commit.c. */
+bool ns_may_lend(struct ns_call *c, uint8_t numbers);
+int ns_lend(struct ns_call *c, uint8_t numbers, struct rpc_lent *lent);
 
 /* The inode's contents were changed, or its attributes alone: mtime and ctime, or ctime, are now.
  * They don't go back; see change_time.h. */
@@ -226,8 +232,8 @@ struct heritage {
 
 /* Finds the heritage of a new inode of this type and mode; changes nothing. Adds to *room the store
  * pages that ns_heritage_put() may touch. */
-int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, struct heritage *h,
-	uint64_t *room);
+int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, uint32_t umask,
+	struct heritage *h, uint64_t *room);
 /* Called between inode_init(), with h->mode, and inode_add(). */
 int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct stored_inode *i);
 

@@ -2,6 +2,7 @@
 #include "server/namespace/overlap.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #include "common/base/util.h"
 
@@ -94,4 +95,17 @@ bool overlap_any(const struct extent *e, unsigned n, bool in_file)
 	for (unsigned i = 0; i < n; i++)
 		v[i] = within_file(&e[i]);
 	return in_file && any_reaches(v, n);
+}
+
+int overlap_decode(const struct rpc_tail *tail, struct extent *e, unsigned *n)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+
+	*n = 0;
+	while (wire_in_left(&r)) {
+		if (*n == OVERLAP_EXTENTS_MAX || !rpc_get_extent(&r, &e[*n]) || e[*n].target != 0)
+			return -EINVAL;
+		++*n;
+	}
+	return 0;
 }

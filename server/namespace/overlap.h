@@ -19,4 +19,7 @@ enum { OVERLAP_EXTENTS_MAX = RPC_MSG_BYTES / RPC_EXTENT_BYTES };
  * it is, and its numbers may be anything. n is at most OVERLAP_EXTENTS_MAX. */
 bool overlap_any(const struct extent *e, unsigned n, bool in_file);
 
+/* Reads the extents of a tail into e[OVERLAP_EXTENTS_MAX]. -EINVAL: one is of another target. */
+int overlap_decode(const struct rpc_tail *tail, struct extent *e, unsigned *n);
+
 #endif

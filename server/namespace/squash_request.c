@@ -145,6 +145,16 @@ static int squash_commit(const struct squash_call *c)
 	return 0;
 }
 
+/* It was answered to its caller before the server squashed. */
+static int squash_make_told(const struct squash_call *c)
+{
+	struct rpc_make *make = &c->req->commit.make;
+
+	squash_owner(c, &make->uid, &make->gid);
+	make->mode &= ~(uint32_t)(S_ISUID | S_ISGID);
+	return squash_commit(c);
+}
+
 /* ---- extended attributes --------------------------------------------------------------------- */
 
 static bool begins_with(const struct rpc_str *name, const struct rpc_str *prefix)
@@ -198,6 +208,7 @@ static int (*const rules[RPC_OP_MAX])(const struct squash_call *c) = {
 	[RPC_SYMLINK] = squash_make,
 	[RPC_RENAME] = squash_rename,
 	[RPC_COMMIT] = squash_commit,
+	[RPC_MAKE] = squash_make_told,
 	[RPC_SETXATTR] = squash_setxattr,
 	[RPC_REMOVEXATTR] = squash_removexattr,
 };

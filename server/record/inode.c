@@ -75,11 +75,9 @@ int inode_save(struct volume *v, struct stored_inode *i)
 		v->store, STORE_INODE, STORE_KEY(i->key), buf, inode_record_encode(i, buf));
 }
 
-void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_t uid, uint32_t gid,
-	int64_t now)
+void inode_init_lent(struct volume *v, struct stored_inode *i, uint64_t ino, uint32_t mode,
+	uint32_t uid, uint32_t gid, int64_t now)
 {
-	uint64_t ino = v->now.next_ino++;
-
 	*i = (struct stored_inode){
 		.key = inode_key(v, ino),
 		.cut = NO_CUT,
@@ -98,6 +96,12 @@ void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_
 				.btime = now,
 			},
 	};
+}
+
+void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_t uid, uint32_t gid,
+	int64_t now)
+{
+	inode_init_lent(v, i, v->now.next_ino++, mode, uid, gid, now);
 }
 
 int inode_add(struct volume *v, struct stored_inode *i)

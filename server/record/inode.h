@@ -60,6 +60,9 @@ int inode_save(struct volume *v, struct stored_inode *i);
 /* Takes the next number and fills the record, with one link (two for a directory); not saved. */
 void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_t uid, uint32_t gid,
 	int64_t now);
+/* The same with a number that was lent, so that it is not taken now. */
+void inode_init_lent(struct volume *v, struct stored_inode *i, uint64_t ino, uint32_t mode,
+	uint32_t uid, uint32_t gid, int64_t now);
 /* The first save; it packs the table's pages full. */
 int inode_add(struct volume *v, struct stored_inode *i);
 int inode_delete(struct volume *v, const struct stored_inode *i);

@@ -75,12 +75,42 @@ in_new() {
 }
 
 # bats test_tags=only:tcp
+@test "with names=local a small file costs one RPC and one WRITE, also one that is unpacked" {
+	mkdir "$dir/tree"
+	for ((i = 0; i < files; i++)); do
+		head -c 1000 /dev/zero >"$dir/tree/small.$i"
+	done
+	chown 41001:41002 "$dir"/tree/*
+	(cd "$dir/tree" && tar -cf "$dir/$files.tar" -- *)
+	options=(-o names=local)
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs in_new copy_all)
+	[ "$(total writes)" -eq "$files" ]
+	rm_folder
+	unpacked=$(cost rpcs in_new unpack "$files")
+	echo "RPCs: $none for nothing, $rpcs for $files files, $unpacked to unpack them"
+	# The folder costs a LOOKUP and a MKDIR, the first file a CREATE.
+	[ $((rpcs - none)) -le $((files + 7)) ]
+	[ $((unpacked - none)) -le $((files + 7)) ]
+}
+
+# bats test_tags=only:tcp
 @test "the pages of a mount's first small file come along with its CREATE" {
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs fill 1)
 	echo "RPCs: $none for nothing, $rpcs for one file"
 	# LOOKUP, CREATE, COMMIT; in the end a RETURN of the other pages.
 	[ $((rpcs - none)) -le 4 ]
+}
+
+copy_all() {
+	cp "$dir/tree"/* "$mnt"
+}
+
+rm_folder() {
+	mount_rmem
+	rm -r "$mnt/new"
+	umount_rmem
 }
 
 # For each file tar does create, write, utimes, chown, chmod and close.

@@ -22,6 +22,7 @@ server_conf='' # a configuration file that names the exports
 # The mounts' modes; empty: the default.
 cache_mode=${RMEMFS_TEST_CACHE:-}
 ack_mode=${RMEMFS_TEST_ACK:-}
+names_mode=${RMEMFS_TEST_NAMES:-}
 test_seconds=150 # a test may take
 # A user without rights, except to reach the programs in any folder.
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups
@@ -212,7 +213,7 @@ mount_source() {
 }
 
 mount_options() {
-	local modes=${cache_mode:+,cache=$cache_mode}${ack_mode:+,ack=$ack_mode}
+	local modes=${cache_mode:+,cache=$cache_mode}${ack_mode:+,ack=$ack_mode}${names_mode:+,names=$names_mode}
 	if [ "$transport" = shm ]; then
 		echo "transport=shm$modes"
 	else

@@ -128,6 +128,7 @@ struct rpc_request request_of(unsigned op)
 			.rdev = 3,
 			.want_pages = 256,
 			.exclusive = true,
+			.numbers = op == RPC_CREATE ? NUMBERS_MORE : NUMBERS_NONE,
 			.name = str("n"),
 			.target = op == RPC_SYMLINK ? str("../a/target") : (struct rpc_str){0}};
 		break;
@@ -140,7 +141,14 @@ struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
-			0100640, 8, 9, 12, 77, LEASE_SHARED, extents_tail()};
+			0100640, 8, 9, 12, 77, LEASE_SHARED, {0}, extents_tail()};
+		break;
+	case RPC_MAKE:
+		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
+			0640, 8, 9, 12, 0, LEASE_NONE,
+			{1, -8, 0100644, 022, 10, 11, NUMBERS_ANEW,
+				sizeof(tail_bytes) / RPC_EXTENT_BYTES, str("made")},
+			extents_tail()};
 		break;
 	case RPC_GRANT:
 		q.grant = (struct rpc_grant){256, true};
@@ -284,14 +292,19 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_LINK:
 	case RPC_LEASE:
 		fill_entry(&p.entry);
+		if (op == RPC_CREATE)
+			p.entry.lent = (struct rpc_lent){70, 3};
 		break;
 	case RPC_GETATTR:
 	case RPC_SETATTR:
 	case RPC_COMMIT:
+	case RPC_MAKE:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:
 		p.attr = (struct rpc_attr_reply){
-			attr_of(8), {LEASE_SHARED, 9, 10}, 1, {extent_of(0)}};
+			attr_of(8), {LEASE_SHARED, 9, 10}, 1, {extent_of(0)}, {0}};
+		if (op == RPC_MAKE)
+			p.attr.lent = (struct rpc_lent){1ull << 40, NUMBERS_LENT};
 		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:

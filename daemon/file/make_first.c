@@ -1,0 +1,106 @@
+#include "daemon/file/make_first.h"
+
+#include <errno.h>
+
+#include "daemon/file/commit.h"
+#include "daemon/file/inode.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+
+static struct op_about about_two(uint64_t a, uint64_t b)
+{
+	return (struct op_about){.ino = {a, b}};
+}
+
+/* RMDIR, RENAME and LINK may be about a directory that the request names by its parent. */
+struct op_about make_first_about(const struct rpc_request *rpc)
+{
+	switch (rpc->op) {
+	case RPC_LOOKUP:
+	case RPC_UNLINK:
+		return about_two(rpc->name.parent, 0);
+	case RPC_GETATTR:
+	case RPC_READLINK:
+		return about_two(rpc->ino.ino, 0);
+	case RPC_READDIR:
+		return about_two(rpc->readdir.ino, 0);
+	case RPC_EXTENTS:
+		return about_two(rpc->extents.ino, 0);
+	case RPC_GETXATTR:
+		return about_two(rpc->getxattr.ino, 0);
+	case RPC_LISTXATTR:
+		return about_two(rpc->listxattr.ino, 0);
+	case RPC_SETATTR:
+		return about_two(rpc->setattr.ino, 0);
+	case RPC_SETXATTR:
+		return about_two(rpc->setxattr.ino, 0);
+	case RPC_REMOVEXATTR:
+		return about_two(rpc->removexattr.ino, 0);
+	case RPC_FALLOCATE:
+		return about_two(rpc->fallocate.ino, 0);
+	case RPC_COPY:
+		return about_two(rpc->copy.src, rpc->copy.dst);
+	case RPC_CREATE:
+	case RPC_TMPFILE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+		return about_two(rpc->create.parent, 0);
+	case RPC_STATFS:
+	case RPC_UNPROTECT:
+	case RPC_STAGE:
+	case RPC_GRANT:
+	case RPC_QUOTA:
+		return about_two(0, 0);
+	default:
+		return (struct op_about){.all = true};
+	}
+}
+
+static bool next(struct request *req);
+
+static void one_is_made(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	op->wait = OP_RUNS;
+	if (status == -ECANCELED)
+		op->made(req, status);
+	else if (next(req))
+		op->made(req, 0);
+}
+
+/* True: all are made. */
+static bool next(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct fs *fs = req->thread->fs;
+	uint64_t ino;
+
+	while ((ino = unmade_find(fs->unmade, &op->about, op->made_last, &op->made_number))) {
+		struct inode *inode = inode_find(fs, ino);
+		int status;
+		bool clean = !inode || commit_wait(req, inode, &status, one_is_made);
+
+		if (inode)
+			inode_put(inode);
+		if (!clean)
+			return false;
+	}
+	return true;
+}
+
+bool make_first(struct request *req, const struct op_about *about,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct unmade_files *u = req->thread->fs->unmade;
+
+	if (!unmade_any(u))
+		return true;
+	op->about = *about;
+	op->made_number = 0;
+	op->made_last = unmade_last(u);
+	op->made = then;
+	return next(req);
+}

@@ -1,0 +1,26 @@
+/* make_first.h - requests that wait until the server knows the files that they are about.
+ *
+ * The files are those of unmade.h. Each is sent by its MAKE, and waited for. Files that are made
+ * later are not: another thread that makes them all the time does not hold up anybody. If the
+ * server refuses a MAKE, the request goes on: the server's answer is the truth then.
+ *
+ * THREADS    The request's.
+ */
+#ifndef RMEMFS_DAEMON_FILE_MAKE_FIRST_H
+#define RMEMFS_DAEMON_FILE_MAKE_FIRST_H
+
+#include <stdbool.h>
+
+#include "daemon/file/unmade.h"
+
+struct request;
+
+/* Before op->call is sent: what it is about. */
+struct op_about make_first_about(const struct rpc_request *rpc);
+
+/* True: there is nothing to wait for. False: then(req, status) follows; -ECANCELED: the operation
+ * was taken back. */
+bool make_first(struct request *req, const struct op_about *about,
+	void (*then)(struct request *req, int status));
+
+#endif

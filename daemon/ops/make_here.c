@@ -1,0 +1,130 @@
+#include "daemon/ops/make_here.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/rpc/change_time.h"
+#include "common/rpc/rights.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/unmade.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/finish.h"
+
+bool make_here_is_on(const struct fs *fs)
+{
+	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs) && !fs->record &&
+	       session_squash(fs->session).kind == SQUASH_NONE;
+}
+
+static bool is_asked_for(const struct request *req)
+{
+	uint32_t flags = req->args.flags;
+
+	return (flags & O_ACCMODE) != O_RDONLY && !(flags & (O_SYNC | O_DSYNC));
+}
+
+static bool is_time_for_it(struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+
+	return op_ttl(req).entry_ms && !session_is_read_only(fs->session) &&
+	       !session_lost(fs->session) && !session_freezing(fs->session) &&
+	       !atomic_load(&fs->committing_all);
+}
+
+/* The directory's attributes, which are the newest that there are, and get the time of the change
+ * at once: the kernel asks for them next. False: the server knows better. */
+static bool change_directory(struct inode *dir, int64_t now, struct attr *attr)
+{
+	bool ok;
+
+	pthread_mutex_lock(&dir->lock);
+	ok = dir->attr_valid && !dir->nchanging && !dir->orphan && S_ISDIR(dir->type) &&
+	     !(dir->attr.flags & ATTR_DEFAULT_ACL);
+	if (ok) {
+		dir->attr.mtime = change_time(dir->attr.mtime, now);
+		dir->attr.ctime = change_time(dir->attr.ctime, now);
+		dir->changed = true;
+	}
+	*attr = dir->attr;
+	pthread_mutex_unlock(&dir->lock);
+	return ok;
+}
+
+static struct rpc_make what(struct request *req, int64_t now)
+{
+	return (struct rpc_make){
+		.parent = op_of(req)->inode->ino,
+		.time = now,
+		.mode = S_IFREG | (req->args.mode & 07777),
+		.umask = req->args.umask,
+		.uid = req->uid,
+		.gid = req->gid,
+		.name = op_name(req->args.name),
+	};
+}
+
+/* As the server does it: namespace/commit.c. */
+static struct attr attr_of(uint64_t ino, const struct rpc_make *make, const struct attr *dir)
+{
+	return (struct attr){
+		.ino = ino,
+		.generation = dir->generation,
+		.mode = mode_of_new_inode(make->mode, make->umask),
+		.nlink = 1,
+		.uid = make->uid,
+		.gid = group_of_new_inode(dir->mode, dir->gid, make->gid),
+		.atime = make->time,
+		.mtime = make->time,
+		.ctime = make->time,
+		.btime = make->time,
+	};
+}
+
+static void make_dirty(struct request *req, struct inode *inode, struct unmade *file)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->unmade = file;
+	unmade_add(inode->fs->unmade, file);
+	commit_dirty_locked(inode, req->thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* The number is used up, whatever becomes of it. */
+static struct inode *make_with(struct request *req, uint64_t ino)
+{
+	struct fs *fs = req->thread->fs;
+	struct op *op = op_of(req);
+	struct rpc_make make = what(req, session_time(fs->session));
+	struct unmade *file = unmade_new(ino, &make);
+	struct inode *inode = file ? inode_get(fs, ino) : NULL;
+	struct attr dir, attr;
+
+	if (!inode || !change_directory(op->inode, make.time, &dir)) {
+		if (inode)
+			inode_put(inode);
+		unmade_drop(file);
+		return NULL;
+	}
+	attr = attr_of(ino, &make, &dir);
+	inode_learn_new(inode, &attr, inode_epoch(fs));
+	inode_name_add(op->inode, req->args.name);
+	make_dirty(req, inode, file);
+	inode_see(inode, &attr, &op->seen);
+	return inode;
+}
+
+struct inode *make_here(struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+	uint64_t ino;
+
+	if (!make_here_is_on(fs) || !is_asked_for(req) || !is_time_for_it(req) ||
+		!inode_lacks_name(op_of(req)->inode, req->args.name))
+		return NULL;
+	ino = unmade_take_number(fs->unmade);
+	return ino ? make_with(req, ino) : NULL;
+}

@@ -1,0 +1,25 @@
+/* make_here.h - a CREATE that is answered without the server (file/unmade.h). */
+#ifndef RMEMFS_DAEMON_OPS_MAKE_HERE_H
+#define RMEMFS_DAEMON_OPS_MAKE_HERE_H
+
+#include <stdbool.h>
+
+struct fs;
+struct inode;
+struct request;
+
+/* Does this mount make files by itself? It has to be asked for (names=local). The mount has its
+ * export for itself and keeps it so, and its users count as they are. Its state is not recorded for
+ * a next daemon, which could not know such a file. */
+bool make_here_is_on(const struct fs *fs);
+
+/* Makes the file of a CREATE in op->inode, and returns it, with a reference, and its attributes in
+ * op->seen. NULL: the server has to be asked. It is asked where
+ * - the directory is not known to lack the name, has a default ACL, or is being changed;
+ * - no number is lent;
+ * - the close of the file would not wait for the server, or its caller asks for more than that: it
+ *   is opened for reading only, or O_SYNC or O_DSYNC;
+ * - a snapshot or a remount waits until nothing is dirty. */
+struct inode *make_here(struct request *req);
+
+#endif

@@ -1,0 +1,283 @@
+#!/usr/bin/env bats
+# names.bats - with names=local the server learns of a new file by its close. Files that were closed or synced
+# are as safe as ever, and nobody sees that the server does not know a file yet.
+bats_require_minimum_version 1.5.0
+
+load helpers
+
+setup() {
+	setup_rmem
+	# shellcheck disable=SC2034 # the helpers take it
+	names_mode=local
+	start_server
+}
+
+teardown() {
+	teardown_rmem
+}
+
+entries() {
+	find "$1" -mindepth 1 -maxdepth 1 | wc -l
+}
+
+# The client knows a folder whole that it has made. The first file there brings the numbers for others.
+make_folder() {
+	mkdir "$mnt/folder"
+	: >"$mnt/folder/first"
+}
+
+kill_daemon() {
+	kill -KILL "$daemon_pid"
+	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+	daemon_pid=''
+	umount -l "$mnt" 2>/dev/null || true
+}
+
+# open_new NAME: a new file, which the server does not know; its descriptor is $fd.
+open_new() {
+	exec {fd}>"$mnt/folder/$1"
+}
+
+close_it() {
+	exec {fd}>&-
+}
+
+# server_knows NAME: whether it is there for a mount that begins when this one was killed.
+server_knows() {
+	kill_daemon
+	mount_rmem
+	[ -e "$mnt/folder/$1" ]
+}
+
+@test "a daemon that is killed leaves what was closed, and numbers that are nobody's" {
+	mount_rmem
+	make_folder
+	open_new open
+	echo text >"$mnt/folder/closed"
+	kill_daemon
+	close_it || true
+	mount_rmem
+	[ "$(cat "$mnt/folder/closed")" = text ]
+	rm -r "$mnt/folder"
+	make_folder
+	for i in {1..200}; do
+		echo "$i" >"$mnt/folder/$i"
+	done
+	[ "$(cat "$mnt"/folder/{1..200})" = "$(printf '%s\n' {1..200})" ]
+	crash_server
+	[ "$(entries "$mnt/folder")" -eq 201 ]
+}
+
+@test "what was closed is there, whenever the daemon is killed after it" {
+	mount_rmem
+	make_folder
+	for i in {1..150}; do
+		head -c $((i * 300)) /dev/urandom >"$dir/$i"
+		cp "$dir/$i" "$mnt/folder/$i"
+	done
+	kill_daemon
+	mount_rmem
+	for i in {1..150}; do
+		cmp "$dir/$i" "$mnt/folder/$i"
+	done
+}
+
+@test "fsync of an open file or of its folder makes its name durable" {
+	mount_rmem
+	make_folder
+	open_new synced
+	echo text >&"$fd"
+	sync "$mnt/folder/synced"
+	server_knows synced
+	close_it || true
+	[ "$(cat "$mnt/folder/synced")" = text ]
+	rm -r "$mnt/folder"
+	make_folder
+	open_new named
+	sync "$mnt/folder"
+	server_knows named
+	close_it || true
+}
+
+@test "the server learns of an open file within about a second" {
+	mount_rmem
+	make_folder
+	open_new late
+	has_it() {
+		rmemfsctl who default /folder/late "$socket" >"$dir/who" 2>&1
+	}
+	until_true 10 has_it
+	close_it
+}
+
+@test "nobody sees that the server does not know an open file" {
+	mount_rmem
+	make_folder
+	open_new a
+	[ "$(ls "$mnt/folder")" = $'a\nfirst' ]
+	close_it
+	open_new b
+	echo text >&"$fd"
+	[ "$(stat -c '%s %h' "$mnt/folder/b")" = '5 1' ]
+	[ "$(cat "$mnt/folder/b")" = text ]
+	mv "$mnt/folder/b" "$mnt/folder/moved"
+	echo more >&"$fd"
+	[ "$(cat "$mnt/folder/moved")" = $'text\nmore' ]
+	close_it
+	open_new c
+	ln "$mnt/folder/c" "$mnt/linked"
+	[ "$(stat -c %h "$mnt/linked")" -eq 2 ]
+	close_it
+	open_new d
+	rm "$mnt/folder/d"
+	echo text >&"$fd"
+	[ "$(stat -L -c '%s %h' "/proc/self/fd/$fd")" = '5 0' ]
+	close_it
+	open_new e
+	run ! rmdir "$mnt/folder"
+	setfattr -n user.a -v b "$mnt/folder/e"
+	[ "$(getfattr --only-values -n user.a "$mnt/folder/e" 2>/dev/null)" = b ]
+	close_it
+	open_new f
+	mkdir "$mnt/other"
+	run ! mv -T "$mnt/other" "$mnt/folder"
+	mv "$mnt/folder" "$mnt/renamed"
+	echo text >&"$fd"
+	close_it
+	[ "$(cat "$mnt/renamed/f")" = text ]
+	exec {fd}>"$mnt/renamed/g"
+	truncate -s 10000 "$mnt/renamed/g"
+	fallocate -l 20000 "$mnt/renamed/g"
+	chmod 640 "$mnt/renamed/g"
+	chown 5:6 "$mnt/renamed/g"
+	close_it
+	looks() {
+		[ "$(stat -c '%s %a %u %g' "$mnt/renamed/g")" = '20000 640 5 6' ]
+		[ "$(ls "$mnt/renamed")" = $'a\nc\ne\nf\nfirst\ng\nmoved' ]
+	}
+	holds_everywhere looks
+}
+
+# attributes FOLDER: what new files get there.
+attributes() {
+	(umask 027 && : >"$1/a")
+	setpriv --reuid=41001 --regid=41002 --clear-groups sh -c ": >'$1/b'"
+	(cd "$1" && stat -c '%n %a %u %g %s %h' a b && getfacl -n a b 2>/dev/null)
+}
+
+@test "a file gets the same attributes as from the server" {
+	chmod 755 "$dir"
+	mount_rmem
+	for mode in 777 1777 2777 acl; do
+		for how in local remote; do
+			mkdir "$mnt/$mode.$how"
+			chown 0:77 "$mnt/$mode.$how"
+			if [ "$mode" = acl ]; then
+				chmod 777 "$mnt/$mode.$how"
+				setfacl -d -m u:41003:rw,g::r,m::rw "$mnt/$mode.$how"
+			else
+				chmod "$mode" "$mnt/$mode.$how"
+			fi
+		done
+		: >"$mnt/$mode.local/first"
+		attributes "$mnt/$mode.local" >"$dir/local"
+		# A name that the client has looked up at the server is made there.
+		names_mode=remote remount
+		attributes "$mnt/$mode.remote" >"$dir/remote"
+		diff "$dir/local" "$dir/remote"
+		names_mode=local remount
+	done
+}
+
+@test "times of a folder are those of its newest file, before and after the server knows it" {
+	mount_rmem
+	make_folder
+	touch -d '2001-02-03' "$mnt/folder"
+	open_new a
+	before=$(stat -c '%y %z' "$mnt/folder")
+	file=$(stat -c '%x %y %z' "$mnt/folder/a")
+	[ "$(stat -c %y "$mnt/folder")" = "$(stat -c %w "$mnt/folder/a")" ]
+	close_it
+	looks() {
+		[ "$(stat -c '%y %z' "$mnt/folder")" = "$before" ]
+		[ "$(stat -c '%x %y %z' "$mnt/folder/a")" = "$file" ]
+	}
+	holds_everywhere looks
+}
+
+# close_and_go_on FOLDER: closes the new file there, and makes some more.
+close_and_go_on() {
+	exec 7>&-
+	for i in {1..20}; do
+		echo "$i" >"$1/$i" || return 1
+	done
+}
+
+@test "a file is made once, wherever the server dies while it is closed" {
+	mount_rmem
+	points=(commit.{before,after}:1 reply.{none,sent}:2 name.changed:1)
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(commit.{before,after}:{2,4} reply.{none,sent}:{1,4} name.changed:2)
+	for point in "${points[@]}"; do
+		mkdir "$mnt/$point"
+		: >"$mnt/$point/first"
+		exec 7>"$mnt/$point/file"
+		echo "$point" >&7
+		kill_server
+		spawn_armed "$point" 7>&-
+		close_and_go_on "$mnt/$point" &
+		closer=$!
+		expect_death "$point"
+		start_server 7>&-
+		wait "$closer"
+		exec 7>&-
+	done
+	everything() {
+		for point in "${points[@]}"; do
+			[ "$(cat "$mnt/$point/file")" = "$point" ]
+			[ "$(cat "$mnt/$point"/{1..20})" = "$(printf '%s\n' {1..20})" ]
+			[ "$(entries "$mnt/$point")" -eq 22 ]
+		done
+	}
+	everything
+	remount
+	everything
+	run ! grep -q 'did not take' "$dir/daemon.log"
+}
+
+@test "an upgrade of the daemon takes an open file along" {
+	mount_rmem
+	make_folder
+	open_new open
+	printf 'before ' >&"$fd"
+	rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+	printf after >&"$fd"
+	close_it
+	[ "$(cat "$mnt/folder/open")" = 'before after' ]
+	# The new daemon gets numbers of its own.
+	rm -r "$mnt/folder"
+	make_folder
+	for i in {1..200}; do
+		echo "$i" >"$mnt/folder/$i"
+	done
+	[ "$(entries "$mnt/folder")" -eq 201 ]
+	umount "$mnt"
+}
+
+@test "at an export that is full of names a new file is refused at once, and closes do not fail" {
+	local n=0
+	stop_server
+	server_conf=$dir/server.conf
+	echo "exports = ( { name = \"default\"; size = \"$export_size\"; inodes = 700; } );" >"$server_conf"
+	start_server
+	mount_rmem
+	make_folder
+	while true >"$mnt/folder/$n"; do
+		n=$((n + 1))
+	done 2>"$dir/refused"
+	grep -q 'No space left' "$dir/refused"
+	[ "$n" -ge 500 ]
+	[ "$(entries "$mnt/folder")" -eq $((n + 1)) ]
+	run ! grep -q 'did not take' "$dir/daemon.log"
+}
