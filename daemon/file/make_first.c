@@ -70,6 +70,17 @@ static void one_is_made(struct request *req, int status)
 		op->made(req, 0);
 }
 
+/* The server has refused its MAKE, and nothing has changed since: fsync and close ask again. */
+static bool is_refused(struct inode *inode)
+{
+	bool refused;
+
+	pthread_mutex_lock(&inode->lock);
+	refused = inode->commit.refused && !inode->commit.running;
+	pthread_mutex_unlock(&inode->lock);
+	return refused;
+}
+
 /* True: all are made. */
 static bool next(struct request *req)
 {
@@ -80,7 +91,8 @@ static bool next(struct request *req)
 	while ((ino = unmade_find(fs->unmade, &op->about, op->made_last, &op->made_number))) {
 		struct inode *inode = inode_find(fs, ino);
 		int status;
-		bool clean = !inode || commit_wait(req, inode, &status, one_is_made);
+		bool clean = !inode || is_refused(inode) ||
+			     commit_wait(req, inode, &status, one_is_made);
 
 		if (inode)
 			inode_put(inode);

@@ -2,7 +2,8 @@
  *
  * The files are those of unmade.h. Each is sent by its MAKE, and waited for. Files that are made
  * later are not: another thread that makes them all the time does not hold up anybody. If the
- * server refuses a MAKE, the request goes on: the server's answer is the truth then.
+ * server refuses a MAKE, the request goes on: the server's answer is the truth then. Later requests
+ * do not send that MAKE again, before the file changes.
  *
  * THREADS    The request's.
  */
