@@ -94,6 +94,33 @@ in_new() {
 	[ $((unpacked - none)) -le $((files + 7)) ]
 }
 
+# fill_with_acl N: so many files in a folder whose files the server makes, and some in a folder beside it.
+fill_with_acl() {
+	local i
+	mkdir "$mnt/acl" "$mnt/plain"
+	setfacl -d -m u:41003:rw "$mnt/acl"
+	: >"$mnt/acl/first"
+	for ((i = 0; i < $1; i++)); do
+		: >"$mnt/acl/$i"
+	done
+	mnt=$mnt/plain copy_all
+}
+
+# bats test_tags=only:tcp
+@test "with names=local files that the server has to make use up nothing" {
+	mkdir "$dir/tree"
+	cp "$BATS_TEST_FILENAME" "$dir/tree/0"
+	for ((i = 1; i < files; i++)); do
+		cp "$dir/tree/0" "$dir/tree/$i"
+	done
+	options=(-o names=local)
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs in_new fill_with_acl 150)
+	echo "RPCs: $none for nothing, $rpcs for 150 files in a folder with an ACL, and $files in another"
+	# Folders and their ACL cost 8, each file one.
+	[ $((rpcs - none)) -le $((151 + files + 12)) ]
+}
+
 # bats test_tags=only:tcp
 @test "the pages of a mount's first small file come along with its CREATE" {
 	none=$(cost rpcs true)
