@@ -69,9 +69,14 @@ void unmade_drop(struct unmade *file);
 void unmade_add(struct unmade_files *u, struct unmade *file);
 void unmade_delete(struct unmade_files *u, struct unmade *file);
 
-static inline bool unmade_any(const struct unmade_files *u)
+static inline unsigned unmade_count(const struct unmade_files *u)
 {
 	return atomic_load(&u->n);
+}
+
+static inline bool unmade_any(const struct unmade_files *u)
+{
+	return unmade_count(u);
 }
 
 /* Finds one after *number that the request is about: its inode number, and *number. 0: none. Those
