@@ -16,7 +16,7 @@
 bool make_here_is_on(const struct fs *fs)
 {
 	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs) && !fs->record &&
-	       session_squash(fs->session).kind == SQUASH_NONE;
+	       session_squash(fs->session).kind == SQUASH_NONE && !session_quotas(fs->session);
 }
 
 static bool is_asked_for(const struct request *req)

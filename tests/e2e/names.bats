@@ -288,12 +288,17 @@ close_and_go_on() {
 	umount "$mnt"
 }
 
+# serve_with KEYS: a server whose export has them.
+serve_with() {
+	server_conf=$dir/server.conf
+	echo "exports = ( { name = \"default\"; size = \"$export_size\"; $1 } );" >"$server_conf"
+	start_server
+}
+
 @test "at an export that is full of names a new file is refused at once, and closes do not fail" {
 	local n=0
 	stop_server
-	server_conf=$dir/server.conf
-	echo "exports = ( { name = \"default\"; size = \"$export_size\"; inodes = 700; } );" >"$server_conf"
-	start_server
+	serve_with 'inodes = 700;'
 	mount_rmem
 	make_folder
 	free=$(stat -f -c %d "$mnt")
@@ -308,4 +313,17 @@ close_and_go_on() {
 	[ "$n" -ge 500 ]
 	[ "$(entries "$mnt/folder")" -eq $((n + 1)) ]
 	run ! grep -q 'did not take' "$dir/daemon.log"
+}
+
+@test "a quota counts from the server's next start on, also for a mount that has inode numbers" {
+	chmod 755 "$dir"
+	mount_rmem -o allow_other
+	make_folder
+	chmod 777 "$mnt/folder"
+	stop_server
+	serve_with 'quotas = ( { user = 41001; inodes = 5; } );'
+	touch "$mnt/folder/roots"
+	run setpriv --reuid=41001 --regid=41001 --clear-groups env LC_ALL=C touch "$mnt"/folder/{1..9}
+	[[ $output == *"Disk quota exceeded"* ]]
+	[ "$(entries "$mnt/folder")" -eq 7 ]
 }
