@@ -108,6 +108,7 @@ bool make_first(struct request *req, const struct op_about *about,
 	struct op *op = op_of(req);
 	struct unmade_files *u = req->thread->fs->unmade;
 
+	op->made_last = 0;
 	if (!unmade_any(u))
 		return true;
 	op->about = *about;
@@ -115,4 +116,32 @@ bool make_first(struct request *req, const struct op_about *about,
 	op->made_last = unmade_last(u);
 	op->made = then;
 	return next(req);
+}
+
+static int refusal_of(struct inode *inode)
+{
+	int error;
+
+	pthread_mutex_lock(&inode->lock);
+	error = inode->unmade && inode->commit.refused ? inode->commit.error : 0;
+	pthread_mutex_unlock(&inode->lock);
+	return error;
+}
+
+int make_first_refusal(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct fs *fs = req->thread->fs;
+	uint64_t number = 0, ino;
+	int error = 0;
+
+	while (!error && (ino = unmade_find(fs->unmade, &op->about, op->made_last, &number))) {
+		struct inode *inode = inode_find(fs, ino);
+
+		if (!inode)
+			continue;
+		error = refusal_of(inode);
+		inode_put(inode);
+	}
+	return error;
 }

@@ -23,5 +23,7 @@ struct op_about make_first_about(const struct rpc_request *rpc);
  * was taken back. */
 bool make_first(struct request *req, const struct op_about *about,
 	void (*then)(struct request *req, int status));
+/* After that wait: why the server does not know one of these files, or 0. */
+int make_first_refusal(struct request *req);
 
 #endif

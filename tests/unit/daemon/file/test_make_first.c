@@ -9,6 +9,7 @@
 #include "daemon/file/fetch_map.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/unmade.h"
+#include "daemon/ops/ops.h"
 #include "tests/unit/daemon/fs_fixture.h"
 
 enum { PARENT = 60 };
@@ -146,6 +147,22 @@ static void extents__are_asked_for_once(void **state)
 	assert_int_equal(went, 0);
 }
 
+/* fsync(2) of the directory promises that the names are at the server. */
+static void fsyncdir__tells_that_a_file_was_not_made(void **state)
+{
+	op_fsyncdir(fs_fixture_make(&fx, 0, 0, OP_FSYNCDIR));
+	answer_make(-EROFS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EROFS);
+	op_fsyncdir(fs_fixture_make(&fx, 0, 0, OP_FSYNCDIR));
+	assert_int_equal(fs_fixture_told(&fx, 0), -EROFS);
+	fx.inode->commit.refused = false;
+	op_fsyncdir(fs_fixture_make(&fx, 0, 0, OP_FSYNCDIR));
+	answer_make(0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+	op_fsyncdir(fs_fixture_make(&fx, 0, 0, OP_FSYNCDIR));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
 static void request__that_is_taken_back_sends_nothing(void **state)
 {
 	struct request *req = begin();
@@ -167,6 +184,7 @@ int main(void)
 		CASE(request__goes_behind_the_make),
 		CASE(request__does_not_repeat_a_make_that_was_refused),
 		CASE(extents__are_asked_for_once),
+		CASE(fsyncdir__tells_that_a_file_was_not_made),
 		CASE(request__that_is_taken_back_sends_nothing),
 	};
 
