@@ -1,4 +1,5 @@
-/* Which files a mount with names=local makes by itself. */
+/* A mount with names=local: the files that it makes by itself, and those that it leaves to the
+ * server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
