@@ -60,7 +60,7 @@ static void extents_answered(struct request *req, const struct rpc_reply *rep)
 	if (status == -EPROTO)
 		log_error("%s: the server's list of extents makes no sense",
 			path_name_inode(inode, text));
-	op->waiter.resume(req, status == -EPROTO ? -EIO : status);
+	op->learned(req, status == -EPROTO ? -EIO : status);
 }
 
 bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request *req, int status))
@@ -76,15 +76,16 @@ bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request 
 		pthread_mutex_unlock(&inode->lock);
 		return true;
 	}
-	waiter_init(&op->waiter, req, then);
 	fetch = !inode->fetching;
 	inode->fetching = true;
 	if (!fetch) {
+		waiter_init(&op->waiter, req, then);
 		op_waits(op, OP_AT_INODE, &inode->lock);
 		list_add_tail(&inode->fetchers, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	if (fetch) {
+		op->learned = then;
 		op->call.req.op = RPC_EXTENTS;
 		op->call.req.extents = (struct rpc_extents){.ino = inode->ino, .fpage = known};
 		op_rpc(req, extents_answered);

@@ -60,7 +60,8 @@ bool last_resort_wait(
 
 /* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. It is sent
  * when the server knows the new files that it is about (make_first.h). If the server has no room
- * for a change, it is tried once more by last_resort_wait(). A change with staged parts is not. */
+ * for a change, it is tried once more by last_resort_wait(). A change with staged parts is not.
+ * These waits use op->waiter. */
 void op_rpc(
 	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 

@@ -70,6 +70,17 @@ static void one_is_made(struct request *req, int status)
 		op->made(req, 0);
 }
 
+/* The server has refused its MAKE, and nothing has changed since: fsync and close ask again. */
+static bool is_refused(struct inode *inode)
+{
+	bool refused;
+
+	pthread_mutex_lock(&inode->lock);
+	refused = inode->commit.refused && !inode->commit.running;
+	pthread_mutex_unlock(&inode->lock);
+	return refused;
+}
+
 /* True: all are made. */
 static bool next(struct request *req)
 {
@@ -80,7 +91,8 @@ static bool next(struct request *req)
 	while ((ino = unmade_find(fs->unmade, &op->about, op->made_last, &op->made_number))) {
 		struct inode *inode = inode_find(fs, ino);
 		int status;
-		bool clean = !inode || commit_wait(req, inode, &status, one_is_made);
+		bool clean = !inode || is_refused(inode) ||
+			     commit_wait(req, inode, &status, one_is_made);
 
 		if (inode)
 			inode_put(inode);
@@ -96,6 +108,7 @@ bool make_first(struct request *req, const struct op_about *about,
 	struct op *op = op_of(req);
 	struct unmade_files *u = req->thread->fs->unmade;
 
+	op->made_last = 0;
 	if (!unmade_any(u))
 		return true;
 	op->about = *about;
@@ -103,4 +116,32 @@ bool make_first(struct request *req, const struct op_about *about,
 	op->made_last = unmade_last(u);
 	op->made = then;
 	return next(req);
+}
+
+static int refusal_of(struct inode *inode)
+{
+	int error;
+
+	pthread_mutex_lock(&inode->lock);
+	error = inode->unmade && inode->commit.refused ? inode->commit.error : 0;
+	pthread_mutex_unlock(&inode->lock);
+	return error;
+}
+
+int make_first_refusal(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct fs *fs = req->thread->fs;
+	uint64_t number = 0, ino;
+	int error = 0;
+
+	while (!error && (ino = unmade_find(fs->unmade, &op->about, op->made_last, &number))) {
+		struct inode *inode = inode_find(fs, ino);
+
+		if (!inode)
+			continue;
+		error = refusal_of(inode);
+		inode_put(inode);
+	}
+	return error;
 }

@@ -2,7 +2,8 @@
  *
  * The files are those of unmade.h. Each is sent by its MAKE, and waited for. Files that are made
  * later are not: another thread that makes them all the time does not hold up anybody. If the
- * server refuses a MAKE, the request goes on: the server's answer is the truth then.
+ * server refuses a MAKE, the request goes on: the server's answer is the truth then. Later requests
+ * do not send that MAKE again, before the file changes.
  *
  * THREADS    The request's.
  */
@@ -22,5 +23,7 @@ struct op_about make_first_about(const struct rpc_request *rpc);
  * was taken back. */
 bool make_first(struct request *req, const struct op_about *about,
 	void (*then)(struct request *req, int status));
+/* After that wait: why the server does not know one of these files, or 0. */
+int make_first_refusal(struct request *req);
 
 #endif

@@ -57,7 +57,7 @@ bool op_may_tell(const struct request *req)
 
 static void sure_answered(struct request *req, const struct rpc_reply *rep)
 {
-	op_of(req)->waiter.resume(req, rep->status);
+	op_of(req)->learned(req, rep->status);
 }
 
 bool op_make_sure(struct request *req, void (*then)(struct request *req, int status))
@@ -66,7 +66,7 @@ bool op_make_sure(struct request *req, void (*then)(struct request *req, int sta
 
 	if (!req->thread->fs->sharing || op_may_tell(req))
 		return true;
-	waiter_init(&op->waiter, req, then);
+	op->learned = then;
 	op->call.req.op = RPC_EXTENTS;
 	op->call.req.extents =
 		(struct rpc_extents){.ino = op->inode->ino, .fpage = UINT64_MAX >> PAGE_SHIFT};

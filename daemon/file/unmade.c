@@ -7,7 +7,7 @@
 
 void unmade_init(struct unmade_files *u)
 {
-	*u = (struct unmade_files){0};
+	*u = (struct unmade_files){.highest = ROOT_INO};
 	pthread_mutex_init(&u->lock, NULL);
 	list_init(&u->all);
 }
@@ -19,6 +19,11 @@ void unmade_fini(struct unmade_files *u)
 
 /* ---- inode numbers --------------------------------------------------------------------------- */
 
+static bool any_number_counts(const struct unmade_files *u)
+{
+	return u->lent[0].n || u->ntaken || !list_empty(&u->all);
+}
+
 uint8_t unmade_ask_numbers(struct unmade_files *u)
 {
 	uint8_t numbers = NUMBERS_NONE;
@@ -26,7 +31,7 @@ uint8_t unmade_ask_numbers(struct unmade_files *u)
 	pthread_mutex_lock(&u->lock);
 	if (!u->asking && !u->lent[1].n) {
 		u->asking = true;
-		numbers = u->got ? NUMBERS_MORE : NUMBERS_ANEW;
+		numbers = any_number_counts(u) ? NUMBERS_MORE : NUMBERS_ANEW;
 	}
 	pthread_mutex_unlock(&u->lock);
 	return numbers;
@@ -36,8 +41,8 @@ void unmade_numbers_came(struct unmade_files *u, const struct rpc_lent *lent)
 {
 	pthread_mutex_lock(&u->lock);
 	u->asking = false;
-	if (lent->n) {
-		u->got = true;
+	if (lent->n && lent->first > u->highest && lent->first <= UINT64_MAX - lent->n) {
+		u->highest = lent->first + lent->n - 1;
 		u->lent[u->lent[0].n ? 1 : 0] = *lent;
 	}
 	pthread_mutex_unlock(&u->lock);
@@ -56,9 +61,17 @@ uint64_t unmade_take_number(struct unmade_files *u)
 	if (next->n) {
 		ino = next->first++;
 		next->n--;
+		u->ntaken++;
 	}
 	pthread_mutex_unlock(&u->lock);
 	return ino;
+}
+
+void unmade_lose_number(struct unmade_files *u)
+{
+	pthread_mutex_lock(&u->lock);
+	u->ntaken--;
+	pthread_mutex_unlock(&u->lock);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -86,6 +99,7 @@ void unmade_drop(struct unmade *file)
 void unmade_add(struct unmade_files *u, struct unmade *file)
 {
 	pthread_mutex_lock(&u->lock);
+	u->ntaken--;
 	file->number = ++u->last;
 	list_add_tail(&u->all, &file->link);
 	atomic_fetch_add(&u->n, 1);

@@ -37,7 +37,8 @@ struct unmade_files {
 	atomic_uint n;
 	uint64_t last;           /* the number of the last one */
 	struct rpc_lent lent[2]; /* inode numbers that were not used; the first ones are next */
-	bool got;                /* some came, ever */
+	uint64_t highest;        /* of all that came */
+	unsigned ntaken;         /* numbers whose file has not been added yet */
 	bool asking;             /* a request on its way asks for more */
 };
 
@@ -47,11 +48,17 @@ void unmade_fini(struct unmade_files *u);
 /* ---- inode numbers --------------------------------------------------------------------------- */
 
 /* Returns which of enum rpc_numbers a CREATE or MAKE asks for that is about to be sent. If it asks,
- * unmade_numbers_came() has to follow, with what its answer brought. */
+ * unmade_numbers_came() has to follow, with what its answer brought. NUMBERS_ANEW once all are
+ * gone: some were taken for files that did not come to be, and the server still counts these as
+ * lent.
+ *
+ * A server lends ascending numbers. Others are not taken: each would be used twice. */
 uint8_t unmade_ask_numbers(struct unmade_files *u);
 void unmade_numbers_came(struct unmade_files *u, const struct rpc_lent *lent);
-/* 0: there is none. */
+/* 0: there is none. Else unmade_add() follows, of the file that has it, or unmade_lose_number(). */
 uint64_t unmade_take_number(struct unmade_files *u);
+/* No file gets it. */
+void unmade_lose_number(struct unmade_files *u);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -62,9 +69,14 @@ void unmade_drop(struct unmade *file);
 void unmade_add(struct unmade_files *u, struct unmade *file);
 void unmade_delete(struct unmade_files *u, struct unmade *file);
 
-static inline bool unmade_any(const struct unmade_files *u)
+static inline unsigned unmade_count(const struct unmade_files *u)
 {
 	return atomic_load(&u->n);
+}
+
+static inline bool unmade_any(const struct unmade_files *u)
+{
+	return unmade_count(u);
 }
 
 /* Finds one after *number that the request is about: its inode number, and *number. 0: none. Those

@@ -30,6 +30,14 @@ void daemon_init(struct daemon *d, int argc, char *const *argv)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+/* With sync or dirsync a name that was made has to be at the server. */
+static enum names_mode names_of(const struct options *options)
+{
+	bool waits = options->sync || options->dirsync;
+
+	return waits ? NAMES_REMOTE : (enum names_mode)options->config.names;
+}
+
 void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
@@ -50,7 +58,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
 	fs->cache = may_share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
-	fs->names = (enum names_mode)config->names;
+	fs->names = names_of(options);
 	fs->access = options->access;
 	fs->nodiratime = options->nodiratime;
 	session->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;

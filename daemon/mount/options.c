@@ -245,6 +245,16 @@ static int refuse_unknown(const char *name, char *why, size_t whylen)
 	return refuse(why, whylen, "option %s: unknown; see --help", quoted);
 }
 
+static void apply_sync(struct options *options, const char *name)
+{
+	if (strcmp(name, "sync") == 0)
+		options->sync = true;
+	else if (strcmp(name, "async") == 0)
+		options->sync = false;
+	else if (strcmp(name, "dirsync") == 0)
+		options->dirsync = true;
+}
+
 static void apply_access(struct options *options, const char *name)
 {
 	options->access_given |= is_one_of(name, access_times, ARRAY_SIZE(access_times));
@@ -287,6 +297,7 @@ static int apply_flag(struct options *options, const char *name)
 	else if (strcmp(name, "symfollow") == 0)
 		options->nosymfollow = false;
 	apply_access(options, name);
+	apply_sync(options, name);
 	if (!is_one_of(name, passed, ARRAY_SIZE(passed)))
 		return 0;
 	return append_item(&options->mount_options, name);

@@ -35,6 +35,7 @@ struct options {
 	bool fake;    /* mount -f: all but mounting */
 	bool remount; /* change a mount that is there */
 	bool read_only;
+	bool sync, dirsync; /* libfuse gets them, too */
 	enum permission suid, dev;
 	enum access_mode access;
 	bool nodiratime;

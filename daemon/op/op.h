@@ -94,6 +94,7 @@ struct op {
 	unsigned released; /* enum release_what: was done for want of room, since its last
 			    * success */
 	bool changing;     /* a request that changes something was sent: it can't begin anew */
+	void (*learned)(struct request *req, int status);  /* op_know_map's, op_make_sure's */
 	void (*filled)(struct request *req, int status);   /* fill_holes_wait's */
 	void (*refilled)(struct request *req, int status); /* grant_refill_wait's */
 	struct io_call io;

@@ -16,7 +16,7 @@
 bool make_here_is_on(const struct fs *fs)
 {
 	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs) && !fs->record &&
-	       session_squash(fs->session).kind == SQUASH_NONE;
+	       session_squash(fs->session).kind == SQUASH_NONE && !session_quotas(fs->session);
 }
 
 static bool is_asked_for(const struct request *req)
@@ -35,15 +35,31 @@ static bool is_time_for_it(struct request *req)
 	       !atomic_load(&fs->committing_all);
 }
 
-/* The directory's attributes, which are the newest that there are, and get the time of the change
- * at once: the kernel asks for them next. False: the server knows better. */
+/* Whether its attributes are the newest that there are, and a new file inherits no list from it. */
+static bool is_known_locked(const struct inode *dir)
+{
+	return dir->attr_valid && !dir->nchanging && !dir->orphan && S_ISDIR(dir->type) &&
+	       !(dir->attr.flags & ATTR_DEFAULT_ACL);
+}
+
+static bool is_known(struct inode *dir)
+{
+	bool known;
+
+	pthread_mutex_lock(&dir->lock);
+	known = is_known_locked(dir);
+	pthread_mutex_unlock(&dir->lock);
+	return known;
+}
+
+/* The directory gets the time of the change at once: the kernel asks for its attributes next.
+ * False: the server knows better. */
 static bool change_directory(struct inode *dir, int64_t now, struct attr *attr)
 {
 	bool ok;
 
 	pthread_mutex_lock(&dir->lock);
-	ok = dir->attr_valid && !dir->nchanging && !dir->orphan && S_ISDIR(dir->type) &&
-	     !(dir->attr.flags & ATTR_DEFAULT_ACL);
+	ok = is_known_locked(dir);
 	if (ok) {
 		dir->attr.mtime = change_time(dir->attr.mtime, now);
 		dir->attr.ctime = change_time(dir->attr.ctime, now);
@@ -84,6 +100,17 @@ static struct attr attr_of(uint64_t ino, const struct rpc_make *make, const stru
 	};
 }
 
+/* No honest server lends a number that is an inode's. */
+static bool is_new(struct inode *inode)
+{
+	bool new;
+
+	pthread_mutex_lock(&inode->lock);
+	new = !inode->type;
+	pthread_mutex_unlock(&inode->lock);
+	return new;
+}
+
 static void make_dirty(struct request *req, struct inode *inode, struct unmade *file)
 {
 	pthread_mutex_lock(&inode->lock);
@@ -103,10 +130,11 @@ static struct inode *make_with(struct request *req, uint64_t ino)
 	struct inode *inode = file ? inode_get(fs, ino) : NULL;
 	struct attr dir, attr;
 
-	if (!inode || !change_directory(op->inode, make.time, &dir)) {
+	if (!inode || !is_new(inode) || !change_directory(op->inode, make.time, &dir)) {
 		if (inode)
 			inode_put(inode);
 		unmade_drop(file);
+		unmade_lose_number(fs->unmade);
 		return NULL;
 	}
 	attr = attr_of(ino, &make, &dir);
@@ -123,7 +151,8 @@ struct inode *make_here(struct request *req)
 	uint64_t ino;
 
 	if (!make_here_is_on(fs) || !is_asked_for(req) || !is_time_for_it(req) ||
-		!inode_lacks_name(op_of(req)->inode, req->args.name))
+		!inode_lacks_name(op_of(req)->inode, req->args.name) ||
+		!is_known(op_of(req)->inode))
 		return NULL;
 	ino = unmade_take_number(fs->unmade);
 	return ino ? make_with(req, ino) : NULL;

@@ -9,8 +9,8 @@ struct inode;
 struct request;
 
 /* Does this mount make files by itself? It has to be asked for (names=local). The mount has its
- * export for itself and keeps it so, and its users count as they are. Its state is not recorded for
- * a next daemon, which could not know such a file. */
+ * export for itself and keeps it so, its users count as they are, and there are no quotas. Its
+ * state is not recorded for a next daemon, which could not know such a file. */
 bool make_here_is_on(const struct fs *fs);
 
 /* Makes the file of a CREATE in op->inode, and returns it, with a reference, and its attributes in

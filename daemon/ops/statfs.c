@@ -1,11 +1,13 @@
 /* STATFS. umount(8) asks it before anything else. So it is answered without the server, too, by
  * what the server said last. */
+#include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/ops/statfs.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/unmade.h"
 #include "daemon/pages/grants.h"
 #include "daemon/file/op_inode.h"
 
@@ -49,6 +51,12 @@ uint64_t statfs_unused_pages(struct fs *fs)
 	return grants_count_unused(fs->grants, taken);
 }
 
+/* Free inodes, without those of files that the server does not know yet. */
+static uint64_t free_inodes(struct fs *fs, uint64_t told)
+{
+	return told - min_u64(told, unmade_count(fs->unmade));
+}
+
 static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct fs *fs = req->thread->fs;
@@ -58,7 +66,7 @@ static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 		.bfree = unused,
 		.bavail = unused,
 		.files = rep->statfs.inodes + rep->statfs.free_inodes,
-		.ffree = rep->statfs.free_inodes,
+		.ffree = free_inodes(fs, rep->statfs.free_inodes),
 	};
 	int status = rep->status;
 

@@ -87,7 +87,7 @@ void op_fsync(struct request *req)
 
 static void directory_synced(struct request *req, int status)
 {
-	op_finish(req, status);
+	op_finish(req, status ? status : make_first_refusal(req));
 }
 
 /* Directories change at the server only, but for the files that are made here. */

@@ -9,6 +9,37 @@
 
 /* ---- of one export --------------------------------------------------------------------------- */
 
+/* A number that is lent and used would make two files one. */
+static int check_lent_number(struct check *c, uint64_t session, uint64_t ino)
+{
+	struct stored_inode i;
+	int err = inode_load_any(c->v, ino, &i);
+
+	if (!err)
+		check_problem(c,
+			"session %" PRIu64 " was lent the number %" PRIu64 ", which an inode has",
+			session, ino);
+	return err == -ESTALE || err == -EBADMSG ? 0 : err;
+}
+
+static int check_lent(struct check *c, uint64_t session, const struct lent_window *w)
+{
+	uint64_t end = c->v->now.next_ino;
+	int err = 0;
+
+	if (w->left && (!w->first || end < NUMBERS_LENT || w->first > end - NUMBERS_LENT)) {
+		check_problem(c,
+			"session %" PRIu64 " was lent numbers from %" PRIu64
+			" on, which were not given out",
+			session, w->first);
+		return 0;
+	}
+	for (unsigned n = 0; !err && n < NUMBERS_LENT; n++)
+		if (w->left >> n & 1)
+			err = check_lent_number(c, session, w->first + n);
+	return err;
+}
+
 static int collect_session(struct check *c, struct store_key key, const struct store_val *val)
 {
 	struct meta_session session;
@@ -17,7 +48,11 @@ static int collect_session(struct check *c, struct store_key key, const struct s
 
 	if (err == -EBADMSG)
 		return 0; /* check_session() reports it */
-	return !err && export_id == c->v->id ? check_list_add(&c->sessions, key.hi) : err;
+	if (err || export_id != c->v->id)
+		return err;
+	for (unsigned i = 0; !err && i < LENT_WINDOWS; i++)
+		err = check_lent(c, key.hi, &session.lent[i]);
+	return err ? err : check_list_add(&c->sessions, key.hi);
 }
 
 int check_collect_sessions(struct check *c)

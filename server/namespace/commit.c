@@ -191,17 +191,31 @@ struct making {
 	unsigned n;
 };
 
+static int check_number(struct ns_call *c, struct making *k)
+{
+	uint64_t ino = c->req->commit.ino;
+	struct stored_inode there;
+	int err = lent_numbers_load(c->m, c->ctx->session, &k->lender);
+
+	if (err)
+		return err;
+	if (!lent_numbers_has(&k->lender, ino))
+		return -EINVAL;
+	err = inode_load_any(c->v, ino, &there);
+	if (!err)
+		err = store_damaged(c->m->store, STORE_SESSION, STORE_KEY(k->lender.session.id));
+	return err == -ESTALE ? 0 : err;
+}
+
 static int find_place(struct ns_call *c, struct making *k)
 {
-	const struct rpc_commit *req = &c->req->commit;
-	int err = c->ctx->shared ? -EINVAL
-				 : ns_find(c, req->make.parent, &req->make.name, &k->dir, &k->slot);
+	const struct rpc_make *make = &c->req->commit.make;
+	int err =
+		c->ctx->shared ? -EINVAL : ns_find(c, make->parent, &make->name, &k->dir, &k->slot);
 
 	if (!err && k->slot.ino)
 		return -EEXIST;
-	if (!err)
-		err = lent_numbers_load(c->m, c->ctx->session, &k->lender);
-	return err || lent_numbers_has(&k->lender, req->ino) ? err : -EINVAL;
+	return err ? err : check_number(c, k);
 }
 
 static void init_made(struct ns_call *c, struct making *k)

@@ -94,6 +94,36 @@ in_new() {
 	[ $((unpacked - none)) -le $((files + 7)) ]
 }
 
+# make_with_acl N: so many files in a folder in which the server makes them.
+make_with_acl() {
+	local i
+	setfacl -d -m u:41003:rw "$mnt"
+	for ((i = 0; i < $1; i++)); do
+		: >"$mnt/$i"
+	done
+}
+
+# make_both N: so many there, and some in a folder above it.
+make_both() {
+	in_new make_with_acl "$1"
+	copy_all
+}
+
+# bats test_tags=only:tcp
+@test "with names=local files that the server has to make use up nothing" {
+	mkdir "$dir/tree"
+	cp "$BATS_TEST_FILENAME" "$dir/tree/0"
+	for ((i = 1; i < files; i++)); do
+		cp "$dir/tree/0" "$dir/tree/$i"
+	done
+	options=(-o names=local)
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs in_new make_both 150)
+	echo "RPCs: $none for nothing, $rpcs for 150 files in a folder with an ACL, and $files above it"
+	# Each file costs one. The folders and the ACL cost some.
+	[ $((rpcs - none)) -le $((150 + files + 12)) ]
+}
+
 # bats test_tags=only:tcp
 @test "the pages of a mount's first small file come along with its CREATE" {
 	none=$(cost rpcs true)

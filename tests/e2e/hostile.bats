@@ -111,3 +111,7 @@ sweep() {
 @test "a server that lies: a mount that shares neither crashes nor hangs" {
 	sweep ,share $(((rounds + 2) / 3))
 }
+
+@test "a server that lies: a mount that makes files by itself neither crashes nor hangs" {
+	sweep ,names=local $(((rounds + 2) / 3))
+}

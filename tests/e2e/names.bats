@@ -33,9 +33,20 @@ kill_daemon() {
 	umount -l "$mnt" 2>/dev/null || true
 }
 
-# open_new NAME: a new file, which the server does not know; its descriptor is $fd.
+# open_as N PATH: a new file, which the server does not know, as descriptor N. The shell opens a file as the lowest
+# one that is free. If it has to move that to N it closes it, and a close tells the server.
+open_as() {
+	local below
+	for ((below = 3; below < $1; below++)); do
+		[ -e "/proc/self/fd/$below" ] || eval "exec $below</dev/null"
+	done
+	eval "exec $1>\"\$2\""
+}
+
+# open_new NAME: the same in the folder; its descriptor is $fd.
 open_new() {
-	exec {fd}>"$mnt/folder/$1"
+	fd=7
+	open_as $fd "$mnt/folder/$1"
 }
 
 close_it() {
@@ -99,6 +110,18 @@ server_knows() {
 	close_it || true
 }
 
+@test "with sync or dirsync a file is at the server when it is made" {
+	for option in sync dirsync; do
+		mount_rmem -o "$option"
+		make_folder
+		open_new empty
+		server_knows empty
+		close_it || true
+		rm -r "$mnt/folder"
+		umount_rmem
+	done
+}
+
 @test "the server learns of an open file within about a second" {
 	mount_rmem
 	make_folder
@@ -145,7 +168,7 @@ server_knows() {
 	echo text >&"$fd"
 	close_it
 	[ "$(cat "$mnt/renamed/f")" = text ]
-	exec {fd}>"$mnt/renamed/g"
+	open_as $fd "$mnt/renamed/g"
 	truncate -s 10000 "$mnt/renamed/g"
 	fallocate -l 20000 "$mnt/renamed/g"
 	chmod 640 "$mnt/renamed/g"
@@ -220,7 +243,7 @@ close_and_go_on() {
 	for point in "${points[@]}"; do
 		mkdir "$mnt/$point"
 		: >"$mnt/$point/first"
-		exec 7>"$mnt/$point/file"
+		open_as 7 "$mnt/$point/file"
 		echo "$point" >&7
 		kill_server
 		spawn_armed "$point" 7>&-
@@ -265,14 +288,24 @@ close_and_go_on() {
 	umount "$mnt"
 }
 
+# serve_with KEYS: a server whose export has them.
+serve_with() {
+	server_conf=$dir/server.conf
+	echo "exports = ( { name = \"default\"; size = \"$export_size\"; $1 } );" >"$server_conf"
+	start_server
+}
+
 @test "at an export that is full of names a new file is refused at once, and closes do not fail" {
 	local n=0
 	stop_server
-	server_conf=$dir/server.conf
-	echo "exports = ( { name = \"default\"; size = \"$export_size\"; inodes = 700; } );" >"$server_conf"
-	start_server
+	serve_with 'inodes = 700;'
 	mount_rmem
 	make_folder
+	free=$(stat -f -c %d "$mnt")
+	open_new counted
+	[ "$(stat -f -c %d "$mnt")" -eq $((free - 1)) ]
+	close_it
+	rm "$mnt/folder/counted"
 	while true >"$mnt/folder/$n"; do
 		n=$((n + 1))
 	done 2>"$dir/refused"
@@ -280,4 +313,17 @@ close_and_go_on() {
 	[ "$n" -ge 500 ]
 	[ "$(entries "$mnt/folder")" -eq $((n + 1)) ]
 	run ! grep -q 'did not take' "$dir/daemon.log"
+}
+
+@test "a quota counts from the server's next start on, also for a mount that has inode numbers" {
+	chmod 755 "$dir"
+	mount_rmem -o allow_other
+	make_folder
+	chmod 777 "$mnt/folder"
+	stop_server
+	serve_with 'quotas = ( { user = 41001; inodes = 5; } );'
+	touch "$mnt/folder/roots"
+	run setpriv --reuid=41001 --regid=41001 --clear-groups env LC_ALL=C touch "$mnt"/folder/{1..9}
+	[[ $output == *"Disk quota exceeded"* ]]
+	[ "$(entries "$mnt/folder")" -eq 7 ]
 }

@@ -59,11 +59,49 @@ static void numbers__are_asked_for_by_one_request_at_a_time(void **state)
 	assert_int_equal(unmade_ask_numbers(&u), NUMBERS_MORE);
 }
 
+/* Those that no file got are lent at the server for ever, unless it is told. */
+static void numbers__are_asked_for_anew_when_all_are_gone(void **state)
+{
+	struct rpc_make make = {.parent = 1, .name = {"name", 4}};
+	struct unmade *file = unmade_new(100, &make);
+
+	come(100, 2);
+	assert_int_equal(unmade_take_number(&u), 100);
+	assert_int_equal(unmade_take_number(&u), 101);
+	unmade_lose_number(&u);
+	/* The other one's file is still to come. */
+	assert_int_equal(unmade_ask_numbers(&u), NUMBERS_MORE);
+	come(0, 0);
+	unmade_add(&u, file);
+	assert_int_equal(unmade_ask_numbers(&u), NUMBERS_MORE);
+	come(0, 0);
+	unmade_delete(&u, file);
+	assert_int_equal(unmade_ask_numbers(&u), NUMBERS_ANEW);
+}
+
+static void numbers__that_would_be_used_twice_are_not_taken(void **state)
+{
+	come(ROOT_INO, 2);
+	assert_int_equal(unmade_take_number(&u), 0);
+	come(100, 2);
+	come(101, 2);
+	come(50, 2);
+	come(UINT64_MAX, 2);
+	assert_int_equal(unmade_take_number(&u), 100);
+	assert_int_equal(unmade_take_number(&u), 101);
+	come(101, 1);
+	assert_int_equal(unmade_take_number(&u), 0);
+	come(102, 1);
+	assert_int_equal(unmade_take_number(&u), 102);
+}
+
 static struct unmade *add(uint64_t ino, uint64_t parent)
 {
 	struct rpc_make make = {.parent = parent, .name = {"name", 4}};
 	struct unmade *file = unmade_new(ino, &make);
 
+	come(ino, 1);
+	assert_int_equal(unmade_take_number(&u), ino);
 	unmade_add(&u, file);
 	return file;
 }
@@ -146,6 +184,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		UNMADE_TEST(numbers__are_taken_in_turn),
 		UNMADE_TEST(numbers__are_asked_for_by_one_request_at_a_time),
+		UNMADE_TEST(numbers__are_asked_for_anew_when_all_are_gone),
+		UNMADE_TEST(numbers__that_would_be_used_twice_are_not_taken),
 		UNMADE_TEST(find__by_file_and_by_directory),
 		UNMADE_TEST(find__not_what_was_added_later),
 		UNMADE_TEST(new__keeps_its_name),
