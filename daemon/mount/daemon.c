@@ -30,6 +30,16 @@ void daemon_init(struct daemon *d, int argc, char *const *argv)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+/* Where the file says exclusive, and the mount that it is to be shared, the mount counts. */
+static enum cache_mode cache_for(const struct client_config *config)
+{
+	enum cache_mode mode = (enum cache_mode)config->cache;
+
+	if (config->share)
+		return CACHE_NONE;
+	return config->share_later && mode == CACHE_EXCLUSIVE ? CACHE_SHARED : mode;
+}
+
 void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
@@ -48,7 +58,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->exit_when_lost = config->exit_when_lost;
 	session->converts = config->share_later && !config->share;
 	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
-	fs->cache = may_share ? CACHE_NONE : (enum cache_mode)config->cache;
+	fs->cache = cache_for(config);
 	fs->ack = (enum ack_mode)config->ack;
 	fs->names = (enum names_mode)config->names;
 	fs->access = options->access;
