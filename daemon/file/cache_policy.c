@@ -12,6 +12,7 @@
 #include "daemon/file/cache_policy.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 
 #include "daemon/fuse/port.h"
 
@@ -23,11 +24,21 @@ static enum open_kind shared_kind(struct cache_handles handles, uint32_t flags)
 								     : OPENED_CACHED;
 }
 
+/* Writers go past the cache beside them. Each write has its pages dropped (stale_pages.h). */
+static enum open_kind readers_kind(struct cache_handles handles, uint32_t flags)
+{
+	bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECT);
+
+	return reads && handles.nopen == handles.ncached ? OPENED_CACHED : OPENED_DIRECT;
+}
+
 enum open_kind cache_open_kind(enum cache_mode mode, const struct fs_features *features,
 	struct cache_handles handles, uint32_t flags)
 {
 	if (mode == CACHE_NONE)
 		return OPENED_DIRECT;
+	if (mode == CACHE_READERS)
+		return readers_kind(handles, flags);
 	if (mode == CACHE_EXCLUSIVE || !features->direct_io_allow_mmap)
 		return OPENED_CACHED;
 	return shared_kind(handles, flags);

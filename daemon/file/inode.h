@@ -84,7 +84,7 @@ struct inode {
 	/* several such RPCs at once, or a lease beside one: nobody knows which answer is newer */
 	bool doubt;
 	struct list handles;          /* struct handle, of a file */
-	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache_policy.c) */
+	unsigned nopen, nopen_cached; /* handles; which are cached: cache_policy.c */
 	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
 	struct place place;

@@ -159,7 +159,8 @@ static bool goes_by_end(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached->pages;
 
-	return p && p->mapped && inode->nopen && !inode->cached->nappenders && !is_looked_for(p);
+	return p && p->mapped && inode->nopen && !inode->nopen_cached &&
+	       !inode->cached->nappenders && !is_looked_for(p);
 }
 
 bool kernel_pages_is_endless_locked(const struct inode *inode)
@@ -358,7 +359,8 @@ static void kernel_pages_tell_locked(struct inode *inode, struct io_thread *thre
 	notifier_add(&inode->fs->giver, &p->job);
 }
 
-/* While a program appends, the end that the kernel knows is that program's position. */
+/* While a program appends, the end that the kernel knows is that program's position. A program that
+ * reads through the cache stops there. */
 static void raise_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
@@ -380,8 +382,9 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
-	/* The lease goes: all pages are dropped, and then the kernel is told the end. */
-	if (inode->fs->inodes->hooks->is_leaving(inode)) {
+	/* The lease goes: all pages are dropped, and then the kernel is told the end. Or it has
+	 * gone since the READ was answered. */
+	if (inode->lease_type < LEASE_SHARED || inode->fs->inodes->hooks->is_leaving(inode)) {
 		p->behind = CACHED_NOTHING;
 		return;
 	}
@@ -400,6 +403,12 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 	kernel_pages_tell_locked(inode, thread);
 }
 
+/* A handle that uses the cache would show zeros behind the end from the page that it is in. */
+static uint64_t first_behind(const struct inode *inode, uint64_t end)
+{
+	return inode->nopen_cached ? end / PAGE_BYTES * PAGE_BYTES : pages_of(0, end).to;
+}
+
 bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
 {
 	struct cached_pages *p;
@@ -407,9 +416,9 @@ bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
 
 	pthread_mutex_lock(&inode->lock);
 	p = inode->cached->pages;
-	notes = p && p->was_raised && inode->cached->nstorers;
+	notes = p && (inode->nopen_cached || (p->was_raised && inode->cached->nstorers));
 	if (notes) {
-		p->behind = min_u64(p->behind, pages_of(0, end).to);
+		p->behind = min_u64(p->behind, first_behind(inode, end));
 		p->nends++;
 		inode_ref(inode);
 	}
@@ -461,6 +470,17 @@ void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thr
 {
 	if (may_grow_behind_kernel(inode, inode->lease_type))
 		kernel_pages_drop_locked(inode, thread, inode->lease_type);
+}
+
+void kernel_pages_reader_closed_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached->pages;
+
+	if (!inode->fs->sharing || !p || !p->mapped || p->endless)
+		return;
+	p->to_raise = true;
+	if (!p->running)
+		raise_locked(inode, thread);
 }
 
 void kernel_pages_closed_locked(struct inode *inode)

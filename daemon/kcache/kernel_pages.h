@@ -25,9 +25,10 @@
  * kernel is told again when others move the end that was answered. Entries, whose size no program
  * sees, say that there is no end. While a program appends, all that is left alone: the end that the
  * kernel knows is that program's position. When the last appending handle is closed, the kernel is
- * told what was left out. An OPEN to append, after the kernel was told that there is no end, is
- * sent back once to look the file up again. It finds the true end, since the kernel is told nothing
- * until it has come:
+ * told what was left out. The same holds while the file is open by a handle that uses the cache
+ * (below): read(2) stops at that end. An OPEN to append, after the kernel was told that there is no
+ * end, is sent back once to look the file up again. It finds the true end, since the kernel is told
+ * nothing until it has come:
  *
  *     OPEN -> -ESTALE, behind all that the kernel is being told -> LOOKUP, GETATTR -> OPEN
  *
@@ -50,6 +51,15 @@
  * answered. A write, which may make the file grow, waits for that. Bytes of them that are written
  * back meanwhile are cut off. truncate(2) does not wait when it makes a file longer, since the
  * kernel holds up writing back for it.
+ *
+ * A mount that was alone before others came has handles that use the cache, opened to read only
+ * (cache_policy.h). They stay so until their last close. Their read(2) asks for the attributes if
+ * it goes past the end that the kernel knows, so it finds what others have appended. A READ that
+ * brings less finds that others have cut the file. The kernel may not take the end from it (above),
+ * and would go on to show zeros up to the old end, from the page that the end is in. So for such
+ * files that page is dropped as well, as soon as it is answered. Until then a read(2) may see these
+ * zeros: nothing can tell the kernel of a smaller end in time. A mapping by such a handle ends
+ * where the kernel takes the end to be, until a program asks for the size.
  *
  * A lease that was lost (session_renewal.h) leaves its pages behind. They are dropped before
  * another lease is asked for. WRITEs and READs of them fail.
@@ -168,6 +178,8 @@ void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enu
 
 /* An appending handle is closed: the kernel is told what was left out for it. */
 void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thread);
+/* The same for a handle that uses the cache. Others may have moved the end long ago. */
+void kernel_pages_reader_closed_locked(struct inode *inode, struct io_thread *thread);
 
 /* The kernel is told the end, or may be, under a lease that is there or that an appending handle
  * holds up. When that lease goes, the kernel is told again that there is no end. */

@@ -38,6 +38,16 @@ static enum names_mode names_of(const struct options *options)
 	return waits ? NAMES_REMOTE : (enum names_mode)options->config.names;
 }
 
+/* Where the file says exclusive, and the mount that it is to be shared, the mount counts. */
+static enum cache_mode cache_for(const struct client_config *config)
+{
+	enum cache_mode mode = (enum cache_mode)config->cache;
+
+	if (config->share)
+		return CACHE_NONE;
+	return config->share_later && mode == CACHE_EXCLUSIVE ? CACHE_SHARED : mode;
+}
+
 void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
@@ -56,7 +66,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->exit_when_lost = config->exit_when_lost;
 	session->converts = config->share_later && !config->share;
 	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
-	fs->cache = may_share ? CACHE_NONE : (enum cache_mode)config->cache;
+	fs->cache = cache_for(config);
 	fs->ack = (enum ack_mode)config->ack;
 	fs->names = names_of(options);
 	fs->access = options->access;

@@ -2,32 +2,39 @@
 #include "daemon/mount/sharing_options.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "daemon/file/cache_policy.h"
 #include "daemon/mount/options.h"
+
+/* Is the cache mode one that goes beside `share` or `share_later`? */
+static bool goes_beside(const struct client_config *config)
+{
+	return config->cache == CACHE_NONE || (!config->share && config->cache == CACHE_SHARED);
+}
 
 /* If the file says share, the mount may still say noshare. */
 static int check_cache(const struct options *options, was_given_fn *given, const char *path,
 	char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
-
 	const char *share = config->share ? "share" : "share_later";
+	const char *modes = config->share ? "none" : "shared or none";
 
-	if (!(config->share || config->share_later) || config->cache == CACHE_NONE ||
+	if (!(config->share || config->share_later) || goes_beside(config) ||
 		!given(options, "cache"))
 		return 0;
 	if (given(options, share))
 		snprintf(why, whylen,
-			"option 'cache': beside %s only none, as what others write can't be "
+			"option 'cache': beside %s only %s, as what others write can't be "
 			"cached; or leave 'cache' out",
-			share);
+			share, modes);
 	else
 		snprintf(why, whylen,
-			"option 'cache': only none, as %s says %s, and what others write can't be "
+			"option 'cache': only %s, as %s says %s, and what others write can't be "
 			"cached; or no%s, or leave 'cache' out",
-			path, share, share);
+			modes, path, share, share);
 	return -EINVAL;
 }
 

@@ -7,7 +7,7 @@
 #include "daemon/remote/session_options.h"
 
 /* The files that use the kernel's page cache: cache_policy.h. */
-enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE };
+enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE, CACHE_READERS };
 
 /* When write(2) returns: the data is remote, or on its way there in a registered buffer. */
 enum ack_mode { ACK_REMOTE, ACK_LOCAL };

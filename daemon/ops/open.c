@@ -30,12 +30,20 @@
 #include "daemon/ops/finish.h"
 #include "daemon/lease/lease.h"
 
+static enum cache_mode mode_now(const struct fs *fs)
+{
+	if (fs->sharing)
+		return CACHE_NONE;
+	return fs_may_share(fs) && fs->options.cache == CACHE_SHARED ? CACHE_READERS
+								     : fs->options.cache;
+}
+
 static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 {
 	const struct fs *fs = inode->fs;
 	struct cache_handles handles = {inode->nopen, inode->nopen_cached};
 
-	return cache_open_kind(fs->options.cache, &fs->features, handles, flags);
+	return cache_open_kind(mode_now(fs), &fs->features, handles, flags);
 }
 
 /* The answer to the kernel. A directory has no handle. */
@@ -58,14 +66,16 @@ static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
  * has to learn where it ends. */
 static int open_count(struct inode *inode, uint32_t flags, uint32_t pid, struct opened *opened)
 {
+	bool by_end;
 	int r = 0;
 
 	pthread_mutex_lock(&inode->lock);
-	opened->sent_back = flags & O_APPEND && kernel_pages_sends_back_locked(inode, pid);
+	opened->kind = kind_locked(inode, flags);
+	by_end = flags & O_APPEND || (opened->kind == OPENED_CACHED && fs_may_share(inode->fs));
+	opened->sent_back = by_end && kernel_pages_sends_back_locked(inode, pid);
 	if (inode->returned || opened->sent_back) {
 		r = -ESTALE;
 	} else {
-		opened->kind = kind_locked(inode, flags);
 		opened->flags = flags_locked(inode, opened->kind);
 		if (!inode->nopen && opened->kind == OPENED_DIRECT)
 			stale_pages_forget_reads_locked(inode);
@@ -86,7 +96,6 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 
 	pthread_mutex_lock(&inode->lock);
 	inode->nopen--;
-	inode->nopen_cached -= cached;
 	/* This is not done at the open: the kernel drops the pages only when it has our answer. */
 	if (cached && !inode->nopen_cached)
 		inode->stale = false;
@@ -111,9 +120,12 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	inode->nwriters -= handle->writes;
 	inode->cached->nstorers -= handle->stores;
 	inode->cached->nappenders -= handle->appends;
+	inode->nopen_cached -= handle->kind == OPENED_CACHED;
 	/* Other handles have the file open still. */
 	if (handle->appends && inode->nopen > 1)
 		kernel_pages_append_ended_locked(inode, thread);
+	if (handle->kind == OPENED_CACHED && inode->nopen > 1)
+		kernel_pages_reader_closed_locked(inode, thread);
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);

@@ -1,9 +1,13 @@
 #include "operation.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/util.h"
@@ -57,4 +61,37 @@ int operation_compare(int fd, const char *expected, size_t len)
 		have += (size_t)n;
 	}
 	return buf && memcmp(buf, expected, len) == 0 ? 0 : -EILSEQ;
+}
+
+int64_t operation_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t operation_until(const char *seconds)
+{
+	return operation_now_ms() + strtol(seconds, NULL, 10) * 1000;
+}
+
+bool operation_begins_child(void)
+{
+	return fork() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+}
+
+int operation_wait_for(unsigned n)
+{
+	int err = 0, status;
+
+	while (n--) {
+		if (wait(&status) < 0)
+			return -errno;
+		if (!WIFEXITED(status))
+			err = -ECHILD;
+		else if (WEXITSTATUS(status))
+			err = -WEXITSTATUS(status);
+	}
+	return err;
 }

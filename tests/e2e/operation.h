@@ -8,7 +8,9 @@
 #ifndef RMEMFS_TESTS_OPERATION_H
 #define RMEMFS_TESTS_OPERATION_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct operation {
 	const char *name;
@@ -30,5 +32,16 @@ int operation_write(int fd, const char *buf, size_t len);
 /* Does the file begin with these bytes? -EILSEQ: others are there; -ENODATA: it is shorter.
  */
 int operation_compare(int fd, const char *expected, size_t len);
+
+/* CLOCK_MONOTONIC, in milliseconds; and when so many seconds from now are over. */
+int64_t operation_now_ms(void);
+int64_t operation_until(const char *seconds);
+
+/* Forks, and returns true in the child, which dies with its parent, whatever kills that. */
+bool operation_begins_child(void);
+
+/* Waits for n children, and returns their worst result: -errno from their exit statuses, -ECHILD if
+ * a signal has ended one. */
+int operation_wait_for(unsigned n);
 
 #endif

@@ -96,6 +96,46 @@ ended_well() {
 	[ $(($(status_of '.sessions[0].rpcs') - before)) -lt 10 ]
 }
 
+# reads: how often the kernel has asked mount 1 for bytes.
+reads() {
+	rmemfsctl status --json "$dir/1" | jq .operations.read.count
+}
+
+# bats test_tags=once
+@test "alone it keeps what was read in the kernel's cache, also while others write the file there" {
+	local before
+	start_server
+	come 1
+	head -c 1M /dev/urandom >"$dir/bytes"
+	cp "$dir/bytes" "$dir/1/file"
+	cmp "$dir/bytes" "$dir/1/file"
+	before=$(reads)
+	for _ in {1..20}; do cmp "$dir/bytes" "$dir/1/file"; done
+	[ "$(reads)" -eq "$before" ]
+	exec 6<"$dir/1/file"
+	head -c 8 <&6 >/dev/null
+	for n in {1..50}; do
+		printf '%08d' "$n" | dd of="$dir/1/file" bs=8 seek=$((n * 20)) conv=notrunc status=none
+		[ "$(dd if="$dir/1/file" bs=8 skip=$((n * 20)) count=1 status=none)" = "$(printf '%08d' "$n")" ]
+	done
+	exec 6<&-
+}
+
+# bats test_tags=once
+@test "files that were open before are read as they are, whatever the other mount makes of them" {
+	start_server
+	come 1
+	old_reader read "$dir/1/file" "$dir/2/file" 4 >"$dir/said" 2>&1 3>&- &
+	pids=($!)
+	until_true 20 grep -q open "$dir/said"
+	come 2
+	exit_status "${pids[0]}" 60 || die "$(cat "$dir/said")"
+	pids=()
+	read -r nreads _ <<<"$(tail -n 1 "$dir/said")"
+	[ "$nreads" -gt 100 ]
+	nobody_was_late
+}
+
 # works_in FOLDER: a program has it as its working directory, and reads there until the test says enough.
 works_in() {
 	cd "$1" || return 1

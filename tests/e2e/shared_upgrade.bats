@@ -167,6 +167,8 @@ is_sharing() {
 		start $kind.1 locker hold $kind alone "$dir/1/$kind" 5
 	done
 	until_true 20 wait_at_server $((waits + 3))
+	start old old_reader read "$dir/1/old" "$dir/2/old" 5
+	until_true 20 grep -q open "$dir/said.old"
 	move 1
 	try_carried
 	is_sharing 1 false
@@ -187,6 +189,7 @@ is_sharing() {
 	printf b | dd of="$dir/2/mapped" conv=notrunc status=none
 	tell map
 	says map 'a b'
+	wait "$(cat "$dir/pid.old")" || die "$(cat "$dir/said.old")"
 	# Other programs have inherited the pipe, so it has no end.
 	kill "$(cat "$dir/pid.map")"
 	end_carrying

@@ -16,29 +16,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/base/util.h"
 
 enum { PAGE = 4096, PAGES = 64, LEN = PAGES * PAGE, WORD = sizeof(uint64_t) };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-static int64_t until(const char *seconds)
-{
-	return now_ms() + strtol(seconds, NULL, 10) * 1000;
-}
 
 /* Makes the file through one mount, of LEN zeros. */
 static int make(const char *path)
@@ -63,28 +48,6 @@ static int map(const char *path, int flags, int kind, char **at, int *out)
 static _Atomic uint64_t *word(char *at, unsigned page, unsigned of_page)
 {
 	return (_Atomic uint64_t *)(void *)(at + (size_t)page * PAGE + of_page);
-}
-
-/* Returns true in the child, which dies with its parent, whatever kills that. */
-static bool begins_child(void)
-{
-	return fork() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
-}
-
-/* Waits for n children, and returns their worst result. */
-static int wait_for(unsigned n)
-{
-	int err = 0, status;
-
-	while (n--) {
-		if (wait(&status) < 0)
-			return -errno;
-		if (!WIFEXITED(status))
-			err = -ECHILD;
-		else if (WEXITSTATUS(status))
-			err = -WEXITSTATUS(status);
-	}
-	return err;
 }
 
 /* ---- readers beside a writer ----------------------------------------------------------------- */
@@ -116,7 +79,7 @@ static int write_on(struct told *told, int fd, char *at, int64_t end)
 {
 	int err = 0;
 
-	while (!err && now_ms() < end) {
+	while (!err && operation_now_ms() < end) {
 		unsigned page = (unsigned)rand() % PAGES;
 		uint64_t number = atomic_load(&told->begun[page]) + 1;
 
@@ -161,7 +124,7 @@ static void start_reader(struct told *told, const char *path, int flags, int kin
 	char *at;
 	int fd, err;
 
-	if (!begins_child())
+	if (!operation_begins_child())
 		return;
 	srand(seed);
 	err = map(path, flags, kind, &at, &fd);
@@ -194,9 +157,9 @@ static int beside_a_writer(char **args, int kind, bool stores)
 		return err;
 	for (unsigned i = 0; i < 4; i++)
 		start_reader(told, args[i > 0], O_RDONLY, kind, i);
-	err = write_on(told, fd, at, until(args[2]));
+	err = write_on(told, fd, at, operation_until(args[2]));
 	atomic_store(&told->stop, true);
-	ended = wait_for(4);
+	ended = operation_wait_for(4);
 	printf("%llu reads, %llu writes\n", (unsigned long long)atomic_load(&told->reads),
 		(unsigned long long)atomic_load(&told->writes));
 	return err ? err : ended;
@@ -225,7 +188,7 @@ static uint64_t count_on(char *at, int fd, bool locks, int64_t end)
 {
 	uint64_t n = 0;
 
-	for (; now_ms() < end; n++) {
+	for (; operation_now_ms() < end; n++) {
 		_Atomic uint64_t *counter = word(at, (unsigned)(n % COUNTED_PAGES), 8);
 
 		if (!locks) {
@@ -247,11 +210,11 @@ static void start_counter(
 	char *at;
 	int fd, err;
 
-	if (!begins_child())
+	if (!operation_begins_child())
 		return;
 	err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
 	if (!err)
-		atomic_store(&told->done[i], count_on(at, fd, locks, until(seconds)));
+		atomic_store(&told->done[i], count_on(at, fd, locks, operation_until(seconds)));
 	_exit(-err);
 }
 
@@ -279,7 +242,7 @@ static int count_together(char **args, bool locks)
 		return err;
 	for (unsigned i = 0; i < 4; i++)
 		start_counter(told, args[i % 2], i, locks, args[2]);
-	err = wait_for(4);
+	err = operation_wait_for(4);
 	for (unsigned i = 0; i < 4; i++) {
 		printf("%llu ", (unsigned long long)told->done[i]);
 		counted += told->done[i];
@@ -310,7 +273,7 @@ static int write_until(int fd, int64_t end)
 {
 	static char bytes[CROSSED_BYTES];
 
-	while (now_ms() < end)
+	while (operation_now_ms() < end)
 		if (pwrite(fd, bytes, sizeof(bytes), rand() % 2 * CROSSED_BYTES) < 0)
 			return -errno;
 	return 0;
@@ -320,7 +283,7 @@ static int read_until(int fd, int64_t end)
 {
 	static char bytes[CROSSED_BYTES];
 
-	while (now_ms() < end)
+	while (operation_now_ms() < end)
 		if (pread(fd, bytes, sizeof(bytes), rand() % 2 * CROSSED_BYTES) < 0)
 			return -errno;
 	return 0;
@@ -328,7 +291,7 @@ static int read_until(int fd, int64_t end)
 
 static int store_until(char *at, int64_t end)
 {
-	while (now_ms() < end)
+	while (operation_now_ms() < end)
 		atomic_fetch_add(word(at, (unsigned)rand() % PAGES, 16), 1);
 	return 0;
 }
@@ -339,16 +302,16 @@ static void start_crossed(const char *own, const char *other, unsigned i, const 
 	char *at;
 	int fd, err;
 
-	if (!begins_child())
+	if (!operation_begins_child())
 		return;
 	srand(i);
 	err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
 	if (!err && i < CROSSED_WRITERS)
-		err = write_until(fd, until(seconds));
+		err = write_until(fd, operation_until(seconds));
 	else if (!err && i == CROSSED_WRITERS)
-		err = read_until(fd, until(seconds));
+		err = read_until(fd, operation_until(seconds));
 	else if (!err)
-		err = store_until(at, until(seconds));
+		err = store_until(at, operation_until(seconds));
 	_exit(-err);
 }
 
@@ -370,7 +333,7 @@ static int crossed(char **args)
 		for (unsigned n = 0; !err && n < CROSSED_WRITERS + 2; n++)
 			start_crossed(own[i], own[1 - i], n, args[2]);
 	}
-	return err ? err : wait_for(2 * (CROSSED_WRITERS + 2));
+	return err ? err : operation_wait_for(2 * (CROSSED_WRITERS + 2));
 }
 
 /* ---- many faults on a file that the other mount stores into ---------------------------------- */
@@ -387,7 +350,7 @@ static void *fault_until(void *arg)
 {
 	const struct faulter *f = arg;
 
-	while (now_ms() < f->end) {
+	while (operation_now_ms() < f->end) {
 		atomic_load((_Atomic uint64_t *)(void *)f->at);
 		nanosleep(&(struct timespec){.tv_nsec = PACE_NS}, NULL);
 	}
@@ -421,7 +384,7 @@ static int store_paced(const char *path, int64_t end)
 	char *at;
 	int fd, err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
 
-	while (!err && now_ms() < end) {
+	while (!err && operation_now_ms() < end) {
 		atomic_fetch_add(word(at, (unsigned)rand() % PAGES, 16), 1);
 		nanosleep(&(struct timespec){.tv_nsec = PACE_NS}, NULL);
 	}
@@ -445,15 +408,15 @@ static int crossed_faults(char **args)
 			return err;
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		int64_t end = until(args[2]);
+		int64_t end = operation_until(args[2]);
 
-		if (!begins_child())
+		if (!operation_begins_child())
 			continue;
 		err = i % 2 ? fault_together(paths[i / 2][1 - i / 2], end)
 			    : store_paced(paths[i / 2][i / 2], end);
 		_exit(-err);
 	}
-	return wait_for(4);
+	return operation_wait_for(4);
 }
 
 /* ---- appends to a mapped file ---------------------------------------------------------------- */
@@ -477,7 +440,7 @@ static int append_on(_Atomic uint64_t *n, const char *path, const char *at, int6
 	int err = setrlimit(RLIMIT_FSIZE, &limit) ? -errno : 0;
 
 	signal(SIGXFSZ, SIG_IGN);
-	while (!err && now_ms() < end) {
+	while (!err && operation_now_ms() < end) {
 		if (at)
 			*(const volatile char *)at;
 		err = append_record(path);
@@ -502,12 +465,12 @@ static int append_to_mapped(char **args)
 	if (err)
 		return err;
 	for (unsigned i = 0; i < 2; i++) {
-		if (!begins_child())
+		if (!operation_begins_child())
 			continue;
-		err = append_on(&told->done[i], args[i], i ? NULL : at, until(args[2]));
+		err = append_on(&told->done[i], args[i], i ? NULL : at, operation_until(args[2]));
 		_exit(-err);
 	}
-	err = wait_for(2);
+	err = operation_wait_for(2);
 	printf("%llu and %llu records\n", (unsigned long long)told->done[0],
 		(unsigned long long)told->done[1]);
 	if (!err && stat(args[0], &st))

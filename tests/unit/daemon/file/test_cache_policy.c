@@ -15,7 +15,7 @@
 enum { ALLOW_MMAP_2 = 1 << 4 }; /* FUSE_DIRECT_IO_ALLOW_MMAP in flags2 */
 
 static const struct fs_features newer = {.direct_io_allow_mmap = true}, older;
-static const struct cache_handles none, direct = {2, 0}, cached = {1, 1};
+static const struct cache_handles none, direct = {2, 0}, cached = {1, 1}, mixed = {2, 1};
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
@@ -48,6 +48,18 @@ static void open_kind__shared_later_ones_do_as_the_first(void **state)
 	assert_int_equal(cache_open_kind(CACHE_SHARED, &newer, cached, O_WRONLY), OPENED_CACHED);
 	assert_int_equal(
 		cache_open_kind(CACHE_SHARED, &newer, cached, O_RDWR | O_DIRECT), OPENED_CACHED);
+}
+
+static void open_kind__readers_only_beside_their_like(void **state)
+{
+	assert_int_equal(cache_open_kind(CACHE_READERS, &newer, none, O_RDONLY), OPENED_CACHED);
+	assert_int_equal(cache_open_kind(CACHE_READERS, &older, cached, O_RDONLY), OPENED_CACHED);
+	assert_int_equal(cache_open_kind(CACHE_READERS, &newer, direct, O_RDONLY), OPENED_DIRECT);
+	assert_int_equal(cache_open_kind(CACHE_READERS, &newer, mixed, O_RDONLY), OPENED_DIRECT);
+	assert_int_equal(
+		cache_open_kind(CACHE_READERS, &newer, none, O_RDONLY | O_DIRECT), OPENED_DIRECT);
+	assert_int_equal(cache_open_kind(CACHE_READERS, &newer, none, O_RDWR), OPENED_DIRECT);
+	assert_int_equal(cache_open_kind(CACHE_READERS, &older, cached, O_WRONLY), OPENED_DIRECT);
 }
 
 static void open_kind__shared_is_cached_where_direct_files_cannot_be_mapped(void **state)
@@ -136,6 +148,7 @@ int main(void)
 		cmocka_unit_test(open_kind__exclusive_is_always_cached),
 		cmocka_unit_test(open_kind__shared_by_what_the_first_is_opened_for),
 		cmocka_unit_test(open_kind__shared_later_ones_do_as_the_first),
+		cmocka_unit_test(open_kind__readers_only_beside_their_like),
 		cmocka_unit_test(open_kind__shared_is_cached_where_direct_files_cannot_be_mapped),
 		cmocka_unit_test(negotiate__writeback_is_asked_for_by_exclusive_alone),
 		cmocka_unit_test(negotiate__writeback_that_is_not_offered_is_not_relied_on),

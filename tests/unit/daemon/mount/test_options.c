@@ -449,9 +449,9 @@ static void options_parse__refusals(void **state)
 		{"-o share,cache=shared h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
-		{"-o share_later,cache=shared h:/e /m",
-			"option 'cache': beside share_later only none, as what others write can't be "
-			"cached; or leave 'cache' out"},
+		{"-o share_later,cache=exclusive h:/e /m",
+			"option 'cache': beside share_later only shared or none, as what others "
+			"write can't be cached; or leave 'cache' out"},
 		{"-o cache=exclusive,noshare,share h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
