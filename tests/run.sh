@@ -24,13 +24,14 @@ usage() {
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure, but for what
 		           the guest's kernel can't do
+		  names    the part of e2e that makes files, in mounts with names=local
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
 		  systemd  two machines with the systemd, the kernel and our packages of Debian 12, then of 13:
 		           boot, reboot, crash, upgrade, loss of power
 		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13; the packages
 		           are installed, used, upgraded, removed and purged on clean machines; the
 		           images of containers are made and run; unit runs for arm64, by emulation
-		  nightly  all, and what takes longer: vm2, systemd, platforms, e2e over shm and under
+		  nightly  all, and what takes longer: names, vm2, systemd, platforms, e2e over shm and under
 		           the sanitizers, and over verbs what has to do with transports, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
 }
@@ -44,7 +45,7 @@ stage_packages() {
 		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio gdb git jq libxml2-utils prometheus sqlite3 systemd tar diffutils iproute2 procps
 		[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || echo chromium dbench postgresql postgresql-contrib rsync stress-ng
 		;;
-	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio git jq libxml2-utils sqlite3 diffutils iproute2 procps ;;
+	asan | tsan | names) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats curl fio git jq libxml2-utils sqlite3 diffutils iproute2 procps ;;
 	vm | vm2)
 		echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2
 		[ "$1" = vm ] || echo tcpdump
@@ -430,6 +431,11 @@ stage_tsan() {
 	printf '%s tcp\n' "${tsan[@]}" | run_areas tsan tsan
 }
 
+stage_names() {
+	build dev || return 0
+	RMEMFS_TEST_NAMES=local run_areas names dev < <(printf '%s tcp\n' "${named[@]}")
+}
+
 # Valgrind finds what sanitizers do not: memory of the server that is used before it is set.
 stage_valgrind() {
 	local memcheck=(env RMEMFS_SANDBOX=off valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
@@ -490,6 +496,8 @@ for area in "$root"/tests/e2e/*.bats; do
 	[[ " ${local_only[*]} ${above_transports[*]} " == *" $area "* ]] || wired+=("$area")
 done
 asan=(namespace) tsan=(basic shared_mmap)
+named=(namespace syscalls kill faults quota snapshot acl attributes basic full locks remount signals squash stress times
+	tmpfile twins upgrade xattr)
 # Slow under the thread sanitizer, and the work of one thread only.
 one_threaded=(test_server_namespace_copy test_server_check_damage test_server_namespace_lock test_server_namespace_model test_server_meta_size
 	test_server_namespace_xattr_model)
@@ -558,10 +566,10 @@ lint_behind() {
 stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
-	unit | e2e | vm | vm2 | systemd | lint | asan | tsan | valgrind | fuzz | platforms) stages+=("$stage") ;;
+	unit | e2e | names | vm | vm2 | systemd | lint | asan | tsan | valgrind | fuzz | platforms) stages+=("$stage") ;;
 	all) stages+=(unit e2e asan tsan vm lint) strict=yes ;;
 	nightly)
-		stages+=(unit e2e asan tsan vm vm2 systemd fuzz valgrind platforms lint)
+		stages+=(unit e2e names asan tsan vm vm2 systemd fuzz valgrind platforms lint)
 		strict=yes
 		take_all
 		;;
