@@ -219,7 +219,7 @@ attributes() {
 	open_new a
 	before=$(stat -c '%y %z' "$mnt/folder")
 	file=$(stat -c '%x %y %z' "$mnt/folder/a")
-	[ "$(stat -c %y "$mnt/folder")" = "$(stat -c %w "$mnt/folder/a")" ]
+	[ "$(stat -c %y "$mnt/folder")" = "$(stat -c %z "$mnt/folder/a")" ]
 	close_it
 	looks() {
 		[ "$(stat -c '%y %z' "$mnt/folder")" = "$before" ]
