@@ -247,18 +247,30 @@ void ways_round(struct player *p)
 	}
 }
 
+/* A mount that is alone may refuse this to handles by which it could be stored into only. */
+static void try_shared(struct player *p)
+{
+	char name[16];
+	int fd;
+	void *at;
+
+	data_name(name, 0);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	need(p, fd >= 0, name);
+	at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	p->no_shared = at == MAP_FAILED && errno == ENODEV;
+	need(p, p->no_shared || (at != MAP_FAILED && munmap(at, PAGE) == 0), "mmap");
+	close(fd);
+}
+
 void ways_begin(struct player *p)
 {
 	struct sigaction action = {.sa_handler = on_fault};
-	void *at;
 
 	memset(p->fd, -1, sizeof(p->fd));
 	need(p, pipe2(p->pipe, O_CLOEXEC) == 0, "pipe");
 	need(p, sigaction(SIGBUS, &action, NULL) == 0, "sigaction");
-	at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, way_open(p, 0, CACHED), 0);
-	p->no_shared = at == MAP_FAILED && errno == ENODEV;
-	need(p, p->no_shared || (at != MAP_FAILED && munmap(at, PAGE) == 0), "mmap");
-	way_forget(p, 0, CACHED);
+	try_shared(p);
 	if (p->no_shared)
 		__atomic_store_n(&p->h->no_shared, true, __ATOMIC_RELAXED);
 }
