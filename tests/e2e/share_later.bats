@@ -132,7 +132,7 @@ reads() {
 	exit_status "${pids[0]}" 60 || die "$(cat "$dir/said")"
 	pids=()
 	read -r nreads _ <<<"$(tail -n 1 "$dir/said")"
-	[ "$nreads" -gt 100 ]
+	[ "$nreads" -gt 0 ]
 	nobody_was_late
 }
 
