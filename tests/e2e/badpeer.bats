@@ -159,6 +159,7 @@ refused() {
 }
 
 @test "broken rules within a session: it is closed, and another session's data is what was written" {
+	local began=$SECONDS
 	start_server --export other:64MiB
 	mount_rmem
 	random_file "$dir/data" 16
@@ -172,7 +173,8 @@ refused() {
 		"two requests in one slot"; do
 		grep "at export 'other' closed: $reason" "$dir/server.log"
 	done
-	[ "$(wc -l <"$dir/server.log")" -lt 500 ]
+	# Each kind of line comes once a second at most, behind a burst. So a slow machine makes more of them.
+	[ "$(wc -l <"$dir/server.log")" -lt $((380 + 6 * (SECONDS - began))) ]
 	remount
 	copies 1
 	umount_rmem
