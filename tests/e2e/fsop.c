@@ -684,6 +684,9 @@ static int uncache_file(const char *path, const struct stat *st, int type, struc
 	if (type != FTW_F || !S_ISREG(st->st_mode))
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* Another program may have removed it. */
+	if (fd < 0 && errno == ENOENT)
+		return 0;
 	if (fd < 0 || fdatasync(fd) < 0)
 		return errno;
 	return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
