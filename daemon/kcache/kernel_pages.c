@@ -101,6 +101,7 @@ void kernel_pages_note_locked(
 	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = pages_of(offset, len);
 
+	p->clean = false;
 	p->to_raise |= !p->mapped;
 	p->mapped = true;
 	p->read_again |= p->running && touch(p->dropped, r);
@@ -133,8 +134,14 @@ void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)
 	if (!p)
 		return;
 	p->mapped = p->to_raise = inode->nopen;
+	p->clean = !inode->nopen && p->nranges;
 	if (!inode->nopen)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
+}
+
+bool kernel_pages_are_clean_locked(const struct inode *inode)
+{
+	return inode->cached->pages && inode->cached->pages->clean;
 }
 
 bool kernel_pages_any_locked(const struct inode *inode)
@@ -339,6 +346,7 @@ static void kernel_pages_dropped(struct notifier_job *job)
 	/* Nobody waits for pages of a lost lease to be dropped, so this goes on by itself. */
 	if (!p->running && inode->lease_type == LEASE_NONE)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
+	p->clean &= kernel_pages_any_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 	inode->fs->inodes->hooks->settle(inode, thread);
 	inode_put(inode);
@@ -383,8 +391,9 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
 	/* The lease goes: all pages are dropped, and then the kernel is told the end. Or it has
-	 * gone since the READ was answered. */
-	if (inode->lease_type < LEASE_SHARED || inode->fs->inodes->hooks->is_leaving(inode)) {
+	 * gone since the READ was answered. But pages that are only read stay if it goes down. */
+	if (inode->lease_type < LEASE_SHARED ||
+		(inode->fs->inodes->hooks->is_leaving(inode) && !inode->nopen_cached)) {
 		p->behind = CACHED_NOTHING;
 		return;
 	}
@@ -505,7 +514,8 @@ static bool are_ranges(const struct cached_pages *p)
 	for (unsigned i = 0; i < p->nranges; i++) {
 		struct cached_range r = p->ranges[i];
 
-		if (r.from >= r.to || r.to > ENDLESS || (r.from | r.to) % PAGE_BYTES)
+		if (r.from >= r.to || r.to > (uint64_t)INT64_MAX + 1 ||
+			(r.from | r.to) % PAGE_BYTES)
 			return false;
 	}
 	return true;

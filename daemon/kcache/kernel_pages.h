@@ -109,6 +109,7 @@ struct cached_pages {
 	unsigned nends;    /* READs that are being answered with less, and so leave such pages */
 	bool drops_behind; /* `dropped` is those */
 	uint64_t step;     /* the most bytes to be dropped at once */
+	bool clean;        /* those of a file that was closed when its mount began to share */
 	bool mapped;       /* perhaps, by a program that has it open */
 	bool to_raise;     /* the kernel is to be told that there is no end, whatever the lease */
 	bool endless;      /* the kernel was told so last */
@@ -138,7 +139,8 @@ void kernel_pages_note_locked(
  * noted. False: there is no memory. */
 bool kernel_pages_note_alone(const struct request *req);
 /* The mount goes by leases from now on. Pages of a file that is open stay, under a lease that the
- * caller gets before any request goes on. */
+ * caller gets before any request goes on. Those of others are dropped; until they are gone,
+ * requests for the file wait. */
 void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread);
 
 /* Before a READ is answered with bytes that stop at `end`, the file's end. True: pages behind it
@@ -171,6 +173,10 @@ void kernel_pages_sent_back(struct inode *inode, uint32_t pid);
 /* Whether a handle that has appended cuts the file to this size. No program does that: the kernel
  * cuts off what could not be appended, where it was told that there is no end. */
 bool kernel_pages_is_raised_end(struct inode *inode, uint64_t size);
+
+/* Whether all that is cached is as the server has it, though there is no lease. So a request that
+ * holds up writing back may wait until it is dropped. */
+bool kernel_pages_are_clean_locked(const struct inode *inode);
 
 /* Goes on with dropping what kernel_pages_hinders_locked() tells of; lease_settle() follows as long
  * as there is something. */

@@ -82,7 +82,8 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 	case USE_WRITES_PAGES_BACK:
 		return true;
 	case USE_HOLDS_WRITING_BACK:
-		return kernel_pages_any_locked(inode) && may_have_dirty(inode->lease);
+		return kernel_pages_any_locked(inode) && may_have_dirty(inode->lease) &&
+		       !kernel_pages_are_clean_locked(inode);
 	default:
 		return false;
 	}

@@ -38,6 +38,52 @@ static void read__of_the_end_by_the_cache__is_dropped_with_its_page(void **state
 	close_and_return(1);
 }
 
+/* If the lease only goes down, the page would stay. */
+static void recall__to_shared__leaves_no_page_with_the_end(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	fx.inode->nopen_cached = 1;
+	begin(1, OP_WRITE, 0);
+	assert_int_equal(fx.went[1], 1);
+	begin_cached(0, OP_READ, 0, 8);
+	assert_int_equal(fx.went[0], 1);
+	assert_true(kernel_pages_answers_end(fx.inode, 2 * PAGE - 1));
+	recall(1, LEASE_SHARED);
+	end(0);
+	kernel_pages_end_answered(fx.inode, &fx.thread);
+	dropped(take_dropped(1, NO_END / PAGE - 1));
+	end(1);
+	answer(take_return(1, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 8));
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	fx.inode->nopen_cached = 0;
+	close_and_return(1);
+}
+
+/* No lease was lost: the server has all that is in them. */
+static void cut__of_what_was_closed_when_others_came__waits_for_its_pages(void **state)
+{
+	struct cached_pages *p = fx.inode->cached->pages;
+	struct notifier_job *job;
+
+	p->mapped = false;
+	p->ranges[p->nranges++] = (struct cached_range){.from = 0, .to = 4 * PAGE};
+	kernel_pages_share_locked(fx.inode, &fx.thread);
+	job = take_dropped(0, 4);
+	cut(0);
+	run_calls();
+	assert_int_equal(fx.went[0], 0);
+	assert_nothing_sent();
+	dropped(job);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 1);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	list_none_dirty();
+	recall(1, LEASE_NONE);
+	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
 
 int main(void)
@@ -45,6 +91,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(recall__of_what_is_read_by_the_cache__leaves_the_end_as_it_is),
 		CASE(read__of_the_end_by_the_cache__is_dropped_with_its_page),
+		CASE(recall__to_shared__leaves_no_page_with_the_end),
+		CASE(cut__of_what_was_closed_when_others_came__waits_for_its_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
