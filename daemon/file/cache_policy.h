@@ -5,10 +5,10 @@
  * exclusive  All use it, and the kernel writes it back when it likes: a regular file's size and
  *            times are the kernel's, and reach us by WRITE and SETATTR. No other client has the
  *            export meanwhile.
- * readers    Files that are opened to be read only use it. It is no mode of its own: so `shared` is
- *            kept by a mount that has its export alone until others come. Files
- *            opened until then stay cached, and others change them (kernel_pages.h). So nobody
- * writes through the cache, or appends by it.
+ * readers    Files that are opened to be read only use it. Users can't ask for it: a mount that has
+ *            its export alone until others come keeps `shared` in this way. Files that are open
+ *            then stay cached, and others change them (kernel_pages.h). So nobody writes or
+ *            appends through the cache.
  *
  * THREADS    Pure functions.
  */

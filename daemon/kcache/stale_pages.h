@@ -1,11 +1,11 @@
 /* stale_pages.h - dropping pages from the kernel's cache that a direct write has made old.
  *
  * A file may be written past the cache while its pages are read into it: by O_DIRECT where handles
- * use the cache, and beside a mapping where they don't. The kernel then drops the cached pages
- * before it sends the WRITE. But pages that are read into the cache again while an asynchronous
- * WRITE is on its way stay there (seen with Linux 6.1 and 6.18). So they are dropped once more when
- * the data is remote. If a READ for the cache has touched the same bytes, the answer waits for
- * that: a read after it sees what was written.
+ * use the cache, and beside a mapping where they don't, or beside handles that only read. The
+ * kernel then drops the cached pages before it sends the WRITE. But pages that are read into the
+ * cache again while an asynchronous WRITE is on its way stay there (seen with Linux 6.1 and 6.18).
+ * So they are dropped once more when the data is remote. If a READ for the cache has touched the
+ * same bytes, the answer waits for that: a read after it sees what was written.
  *
  *     WRITE's data is remote -> stale_pages_note_locked -> COMMIT, if any -> stale_pages_wait ->
  *     the answer

@@ -1,8 +1,9 @@
 /* OPEN, RELEASE and those of directories. No RPC, unless the file is to be cut.
  *
  * file/cache_policy.c decides whether a file uses the kernel's cache. Files that use it keep it,
- * since nobody else changes them. After writes past the cache the kernel drops its old pages
- * itself, when the file is opened cached the next time.
+ * since nobody else changes them, or since pages go before a lease does (kernel_pages.h). After
+ * writes past the cache the kernel drops its old pages itself, when the file is opened cached the
+ * next time.
  */
 #include <errno.h>
 #include <fcntl.h>
