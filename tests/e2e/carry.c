@@ -210,10 +210,29 @@ static void open_files(void)
 	direct = made("mapped", 0);
 	put(direct, 0, LEN);
 	map = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, direct, 0);
+	/* Before Linux 6.9 a mount that shares has none. */
+	if (map == MAP_FAILED && errno == ENODEV)
+		map = NULL;
 	check(map != MAP_FAILED, "mmap");
-	memset(map, 1, LEN);
+	if (map)
+		memset(map, 1, LEN);
 	check(mkdir("here", 0755) == 0 && chdir("here") == 0, "chdir");
 	close(made("beside", 0));
+}
+
+static void try_mapped(unsigned round)
+{
+	for (size_t i = 0; map && i < LEN; i++)
+		if (map[i] != (char)round)
+			fail("other bytes in the mapping");
+	if (map) {
+		memset(map, (int)round + 1, LEN);
+		check(msync(map, LEN, MS_SYNC) == 0, "msync");
+	} else {
+		compare(direct, round - 1, LEN);
+		put(direct, round, LEN);
+	}
+	compare(direct, round, LEN);
 }
 
 static void try_files(unsigned round)
@@ -234,12 +253,7 @@ static void try_files(unsigned round)
 		put(removed[i], i + round * 16, PAGE * (i + 1));
 		check(fstat(removed[i], &st) == 0 && st.st_nlink == 0, "a removed file");
 	}
-	for (size_t i = 0; i < LEN; i++)
-		if (map[i] != (char)round)
-			fail("other bytes in the mapping");
-	memset(map, (int)round + 1, LEN);
-	check(msync(map, LEN, MS_SYNC) == 0, "msync");
-	compare(direct, round, LEN);
+	try_mapped(round);
 }
 
 static void try_place(void)
