@@ -531,7 +531,9 @@ has_read() {
 
 # ---- the server -----------------------------------------------------------------------------------
 
-# A server that is started again knows of no waits. carry has one, too.
+# A server that is started again knows of no waits. carry has one, too. An emulated guest starts none while the new
+# daemon is waited for.
+# bats test_tags=once
 @test "if the server is killed while the mount stands, whoever goes on has its locks and waits" {
 	begin 1 2
 	begin_carrying "$dir/1/carried"
