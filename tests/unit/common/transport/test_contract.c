@@ -6,8 +6,10 @@
  */
 #include "tests/unit/common/transport/contract.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 
@@ -85,9 +87,30 @@ static int run_cases(void)
 	return failed + run_some(messages_cases, ARRAY_SIZE(messages_cases));
 }
 
+/* So that the socket's path fits into struct sockaddr_un. */
+enum { PATH_BYTES = 100 };
+
+static bool make_folder(char *dir, size_t len)
+{
+	const char *temp = getenv("TMPDIR");
+
+	snprintf(dir, len, "%s/rmemfs-contract-XXXXXX", temp ? temp : "/tmp");
+	return mkdtemp(dir) && setenv("RMEMFS_CONTRACT_DIR", dir, 1) == 0;
+}
+
+/* A server that was killed has left its socket. */
+static void remove_folder(const char *dir)
+{
+	char path[PATH_BYTES + sizeof("/socket")];
+
+	snprintf(path, sizeof(path), "%s/socket", dir);
+	unlink(path);
+	rmdir(dir);
+}
+
 int main(int argc, char **argv)
 {
-	char dir[] = "/tmp/rmemfs-contract-XXXXXX";
+	char dir[PATH_BYTES];
 	int failed;
 
 	if (argc < 2 || parse_kind(argv[1])) {
@@ -98,13 +121,13 @@ int main(int argc, char **argv)
 		return peer_main(argv);
 	/* Errors that cases provoke would be logged as in production; suppress them. */
 	log_init("contract", LOG_LEVEL_ERROR);
-	if (!mkdtemp(dir) || setenv("RMEMFS_CONTRACT_DIR", dir, 1)) {
+	if (!make_folder(dir, sizeof(dir))) {
 		perror(dir);
 		return 1;
 	}
 	if (argc == 3)
 		cmocka_set_test_filter(argv[2]);
 	failed = run_cases();
-	rmdir(dir);
+	remove_folder(dir);
 	return failed ? 1 : 0;
 }
