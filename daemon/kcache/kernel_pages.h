@@ -58,8 +58,8 @@
  * brings less finds that others have cut the file. The kernel may not take the end from it (above),
  * and would go on to show zeros up to the old end, from the page that the end is in. So for such
  * files that page is dropped as well, as soon as it is answered. Until then a read(2) may see these
- * zeros: nothing can tell the kernel of a smaller end in time. A mapping by such a handle ends
- * where the kernel takes the end to be, until a program asks for the size.
+ * zeros: nothing can tell the kernel of a smaller end in time. Mappings of such a file, by
+ * whichever handle, end where the kernel takes the end to be, until a program asks for the size.
  *
  * A lease that was lost (session_renewal.h) leaves its pages behind. They are dropped before
  * another lease is asked for. WRITEs and READs of them fail.

@@ -74,14 +74,19 @@ in_new() {
 	[ "$(total writes)" -eq "$files" ]
 }
 
-# bats test_tags=only:tcp
-@test "with names=local a small file costs one RPC and one WRITE, also one that is unpacked" {
+# pack_small: $dir/$files.tar has so many files of 1,000 bytes.
+pack_small() {
 	mkdir "$dir/tree"
 	for ((i = 0; i < files; i++)); do
 		head -c 1000 /dev/zero >"$dir/tree/small.$i"
 	done
 	chown 41001:41002 "$dir"/tree/*
 	(cd "$dir/tree" && tar -cf "$dir/$files.tar" -- *)
+}
+
+# bats test_tags=only:tcp
+@test "with names=local a small file costs one RPC and one WRITE, also one that is unpacked" {
+	pack_small
 	options=(-o names=local)
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs in_new copy_all)
@@ -150,12 +155,7 @@ unpack() {
 
 # bats test_tags=only:tcp
 @test "unpacking a small file costs a CREATE and a COMMIT" {
-	mkdir "$dir/tree"
-	for ((i = 0; i < files; i++)); do
-		head -c 1000 /dev/zero >"$dir/tree/small.$i"
-	done
-	chown 41001:41002 "$dir"/tree/*
-	(cd "$dir/tree" && tar -cf "$dir/$files.tar" -- *)
+	pack_small
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs in_new unpack "$files")
 	echo "RPCs: $none for nothing, $rpcs for $files files"

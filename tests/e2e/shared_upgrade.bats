@@ -533,7 +533,7 @@ has_read() {
 
 # A server that is started again knows of no waits. carry has one, too. An emulated guest starts none while the new
 # daemon is waited for.
-# bats test_tags=once
+# bats test_tags=sockets
 @test "if the server is killed while the mount stands, whoever goes on has its locks and waits" {
 	begin 1 2
 	begin_carrying "$dir/1/carried"

@@ -61,6 +61,25 @@ static void recall__to_shared__leaves_no_page_with_the_end(void **state)
 	close_and_return(1);
 }
 
+/* Nothing of that READ is cached any more. A READ meanwhile would have to fail. */
+static void read__of_the_end__drops_nothing_when_the_lease_has_gone_since(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	fx.inode->nopen_cached = 1;
+	begin_cached(0, OP_READ, 0, 8);
+	assert_int_equal(fx.went[0], 1);
+	assert_true(kernel_pages_answers_end(fx.inode, 2 * PAGE - 1));
+	end(0);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 8));
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	kernel_pages_end_answered(fx.inode, &fx.thread);
+	assert_nothing_dropped();
+	assert_false(kernel_pages_drops_behind_locked(fx.inode));
+	fx.inode->nopen_cached = 0;
+	close_and_return(1);
+}
+
 /* No lease was lost: the server has all that is in them. */
 static void cut__of_what_was_closed_when_others_came__waits_for_its_pages(void **state)
 {
@@ -91,6 +110,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(recall__of_what_is_read_by_the_cache__leaves_the_end_as_it_is),
 		CASE(read__of_the_end_by_the_cache__is_dropped_with_its_page),
+		CASE(read__of_the_end__drops_nothing_when_the_lease_has_gone_since),
 		CASE(recall__to_shared__leaves_no_page_with_the_end),
 		CASE(cut__of_what_was_closed_when_others_came__waits_for_its_pages),
 	};
