@@ -1,9 +1,12 @@
 /* test_size.c - how much of the store a file takes: 100,000 small ones, names of 16 bytes in
- * random order, each with one extent. */
-#include "tests/unit/server/meta_fixture.h"
+ * random order, each with one extent; and how much a long value of an extended attribute takes. */
+#include "tests/unit/server/xattr_fixture.h"
+
+#include "server/record/xattr.h"
 
 enum { FILES = 100000, BATCH = 32, BYTES_PER_FILE_MAX = 600 };
 enum { SIZE_PAGES = 2 * FILES, GRANT_PAGES = 1024 };
+enum { VALUES = 50, VALUE_PARTS = 30, VALUE_BYTES = VALUE_PARTS * XATTR_PART_BYTES };
 
 static struct extent granted;
 
@@ -66,6 +69,25 @@ static void small_files__take_few_bytes_of_the_store(void **state)
 	assert_int_equal(fx_usage().inodes, FILES + 1);
 }
 
+/* Two parts fit on a page of the store. */
+static void long_values__fill_their_pages_of_the_store(void **state)
+{
+	static uint8_t value[VALUE_BYTES];
+	uint64_t before = fx_usage().store_used_bytes, each;
+
+	for (unsigned i = 0; i < VALUES; i++) {
+		char name[17];
+
+		snprintf(name, sizeof(name), "%u", i);
+		fx_pattern(value, sizeof(value), i);
+		assert_int_equal(
+			fx_setxattr(fx_file(ROOT_INO, name), "user.a", value, sizeof(value), 0), 0);
+	}
+	each = (fx_usage().store_used_bytes - before) / VALUES;
+	print_message("%u bytes of the store a value\n", (unsigned)each);
+	assert_true(each <= (VALUE_PARTS / 2 + 3) * PAGE_BYTES);
+}
+
 static int set_up(void **state)
 {
 	fx_set_up_sized(SIZE_PAGES, FILES, 128 << 20);
@@ -77,6 +99,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			small_files__take_few_bytes_of_the_store, set_up, fx_tear_down),
+		cmocka_unit_test_setup_teardown(
+			long_values__fill_their_pages_of_the_store, set_up, fx_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
