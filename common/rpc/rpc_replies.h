@@ -141,9 +141,7 @@ struct rpc_entry_reply {
 /* GETATTR, SETATTR, COMMIT, MAKE, SETXATTR, REMOVEXATTR. */
 struct rpc_attr_reply {
 	struct attr attr;
-	struct lease lease; /* GETATTR */
-	uint8_t ngrant;
-	struct extent grant[GRANT_EXTENTS];
+	struct lease lease;   /* GETATTR */
 	struct rpc_lent lent; /* MAKE */
 };
 

@@ -187,14 +187,12 @@ static void put_attr_reply(struct wire_out *w, const struct rpc_attr_reply *m)
 {
 	put_attr(w, &m->attr);
 	put_lease(w, &m->lease);
-	put_extents(w, m->ngrant, m->grant, GRANT_EXTENTS);
 }
 
 static void get_attr_reply(struct wire_in *r, struct rpc_attr_reply *m)
 {
 	get_attr(r, &m->attr);
 	get_lease(r, &m->lease);
-	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
 }
 
 static void put_make(struct wire_out *w, const struct rpc_attr_reply *m)

@@ -189,19 +189,18 @@ RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 	F(name, new_name)
 RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 
-#define COMMIT_FIELDS(F)   \
-	F(u64, ino)        \
-	F(u32, flags)      \
-	F(u64, size)       \
-	F(i64, mtime)      \
-	F(i64, ctime)      \
-	F(i64, atime)      \
-	F(u32, mode)       \
-	F(u32, uid)        \
-	F(u32, gid)        \
-	F(u32, want_pages) \
-	F(u64, lease)      \
-	F(u8, keep)        \
+#define COMMIT_FIELDS(F) \
+	F(u64, ino)      \
+	F(u32, flags)    \
+	F(u64, size)     \
+	F(i64, mtime)    \
+	F(i64, ctime)    \
+	F(i64, atime)    \
+	F(u32, mode)     \
+	F(u32, uid)      \
+	F(u32, gid)      \
+	F(u64, lease)    \
+	F(u8, keep)      \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 
@@ -223,7 +222,6 @@ RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 	F(u32, mode)          \
 	F(u32, uid)           \
 	F(u32, gid)           \
-	F(u32, want_pages)    \
 	F(name, make.name)    \
 	F(tail, tail)
 RPC_MESSAGE(make, struct rpc_commit, MAKE_FIELDS)

@@ -222,7 +222,7 @@ struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name
 	uint32_t umask; /* taken from the mode, unless the parent has a default ACL */
 	uint32_t uid, gid;
 	uint32_t rdev;
-	uint32_t want_pages; /* CREATE: pages to grant with the reply, 0: none */
+	uint32_t want_pages; /* CREATE, TMPFILE: pages to grant with the reply, 0: none */
 	bool exclusive;      /* CREATE of an existing file: -EEXIST; else it is opened */
 	uint8_t numbers;     /* CREATE: enum rpc_numbers */
 	struct rpc_str name;
@@ -274,7 +274,6 @@ struct rpc_commit {
 	int64_t mtime, ctime; /* COMMIT_MTIME: both */
 	int64_t atime;
 	uint32_t mode, uid, gid;
-	uint32_t want_pages;
 	/* The session's lease of the inode, if its number is up to `lease`, becomes `keep` with
 	 * this COMMIT, as by RETURN. Both 0: it stays. */
 	uint64_t lease;

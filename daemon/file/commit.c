@@ -268,7 +268,6 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 		wake_covered_locked(c);
 		return;
 	}
-	c->call.req.commit.want_pages = grant_refill_along(thread);
 	lower_along_locked(inode);
 	c->running = true;
 	c->thread = thread;
@@ -350,9 +349,6 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	void (*ended)(struct inode * inode, struct io_thread * thread);
 	uint64_t npages;
 
-	if (call->req.commit.want_pages)
-		grant_refill_along_done(
-			thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
 	if (rep->status && !only_access(&call->req))
 		log_refused(inode, rep->status);
 	pthread_mutex_lock(&inode->lock);

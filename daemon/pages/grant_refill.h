@@ -10,12 +10,12 @@
  * pages, there are none to give. Pages that come then go first to the writers that have waited
  * here: nothing goes back before each of them has tried again.
  *
- * Pages that come along with another RPC save one. But that RPC may wait for another client, and a
- * writer that lacks pages must not, since it may be inside a lease. So such a writer sends a GRANT
- * of its own.
+ * Pages that come along with CREATE or TMPFILE save an RPC. But that one may wait for another
+ * client, and a writer that lacks pages must not, since it may be inside a lease. So such a writer
+ * sends a GRANT of its own.
  *
  * THREADS    Fields belong to the grant pool's lock. One request to the server at a time, from the
- *            thread that noticed the need. Other RPCs may ask along with it.
+ *            thread that noticed the need. A CREATE or TMPFILE may ask along with it.
  */
 #ifndef RMEMFS_DAEMON_PAGES_GRANT_REFILL_H
 #define RMEMFS_DAEMON_PAGES_GRANT_REFILL_H
@@ -42,7 +42,7 @@ struct refill_holders {
 struct grant_refill {
 	const struct refill_holders *holders;
 	bool busy;            /* GRANT, or a RETURN of grants, is on its way or is being prepared */
-	bool along;           /* another RPC on its way asks for pages, too */
+	bool along;           /* a CREATE or TMPFILE on its way asks for pages, too */
 	uint32_t target, max; /* pages to ask for next, and at most */
 	int64_t used_ms;      /* when pages were last taken */
 	int64_t hold_ms;      /* the server has none: it is not asked ahead before then */
@@ -77,7 +77,7 @@ bool grant_refill_wait(struct request *req, void (*then)(struct request *req, in
 void grant_refill_lend_begin(struct fs *fs);
 void grant_refill_lend_end(struct fs *fs);
 
-/* Pages that an RPC is to ask for along with its own work, or 0. If not 0,
+/* Pages that a CREATE or TMPFILE is to ask for, or 0. If not 0,
  * grant_refill_along_done() has to follow, with the pages that came. */
 uint32_t grant_refill_along(struct io_thread *thread);
 void grant_refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n);

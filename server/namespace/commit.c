@@ -115,7 +115,7 @@ static void squash_attributes(
 int ns_commit(struct ns_call *c)
 {
 	const struct rpc_commit *req = &c->req->commit;
-	uint64_t want = req->want_pages, room = ROOM_PAGES, had;
+	uint64_t room = ROOM_PAGES, had;
 	struct extent e[EXTENTS_MAX];
 	struct rpc_setattr set;
 	struct stored_inode inode;
@@ -135,7 +135,7 @@ int ns_commit(struct ns_call *c)
 	room += req->lease ? ROOM_PAGES_PER_LEASE : 0;
 	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err)
-		err = ns_room_and_grant(c, room + ROOM_PAGES_PER_EXTENT * n, false, &want);
+		err = ns_room(c, room + ROOM_PAGES_PER_EXTENT * n, false);
 	if (err)
 		return err;
 	had = inode.attr.npages;
@@ -153,7 +153,7 @@ int ns_commit(struct ns_call *c)
 	if (!err && req->lease)
 		err = ns_commit_lowers_lease(c);
 	c->rep->attr.attr = inode.attr;
-	return err ? err : ns_take_grant(c, want, c->rep->attr.grant, &c->rep->attr.ngrant);
+	return err;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static int take_number(struct ns_call *c, struct making *k, bool lends)
  * COMMIT it finds room in the reserve. */
 int ns_make(struct ns_call *c)
 {
-	uint64_t want = c->req->commit.want_pages, room = ROOM_PAGES + ROOM_PAGES_MAKE;
+	uint64_t room = ROOM_PAGES + ROOM_PAGES_MAKE;
 	struct making k;
 	bool lends;
 	int err = check_make(c, &k, &room);
@@ -303,7 +303,7 @@ int ns_make(struct ns_call *c)
 	if (!err)
 		err = ns_setattr_xattrs_room(c, &k.inode, k.set.valid, &room);
 	if (!err)
-		err = ns_room_and_grant(c, room, false, &want);
+		err = ns_room(c, room, false);
 	if (err)
 		return err;
 	lends = ns_may_lend(c, c->req->commit.make.numbers);
@@ -313,5 +313,5 @@ int ns_make(struct ns_call *c)
 	if (!err)
 		err = take_number(c, &k, lends);
 	c->rep->attr.attr = k.inode.attr;
-	return err ? err : ns_take_grant(c, want, c->rep->attr.grant, &c->rep->attr.ngrant);
+	return err;
 }

@@ -141,11 +141,11 @@ struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
-			0100640, 8, 9, 12, 77, LEASE_SHARED, {0}, extents_tail()};
+			0100640, 8, 9, 77, LEASE_SHARED, {0}, extents_tail()};
 		break;
 	case RPC_MAKE:
 		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
-			0640, 8, 9, 12, 0, LEASE_NONE,
+			0640, 8, 9, 0, LEASE_NONE,
 			{1, -8, 0100644, 022, 10, 11, NUMBERS_ANEW,
 				sizeof(tail_bytes) / RPC_EXTENT_BYTES, str("made")},
 			extents_tail()};
@@ -301,8 +301,7 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_MAKE:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:
-		p.attr = (struct rpc_attr_reply){
-			attr_of(8), {LEASE_SHARED, 9, 10}, 1, {extent_of(0)}, {0}};
+		p.attr = (struct rpc_attr_reply){attr_of(8), {LEASE_SHARED, 9, 10}, {0}};
 		if (op == RPC_MAKE)
 			p.attr.lent = (struct rpc_lent){1ull << 40, NUMBERS_LENT};
 		break;

@@ -274,15 +274,6 @@ static void commit__joins_what_adjoins(void **state)
 	assert_int_equal(fx.rep.entry.head[0].npages, 30);
 }
 
-static void commit__brings_a_grant_along(void **state)
-{
-	uint64_t ino = fx_file(ROOT_INO, "file");
-
-	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = {.ino = ino, .want_pages = 12}), 0);
-	assert_int_equal(fx.rep.attr.ngrant, 1);
-	assert_int_equal(fx.rep.attr.grant[0].npages, 12);
-}
-
 static void commit__errors(void **state)
 {
 	struct extent e[2] = {fx_grant_run(10), fx_grant_run(10)}, twice[2];
@@ -954,7 +945,6 @@ int main(void)
 		CASE(commit__of_attributes),
 		CASE(commit__of_the_time_of_reading),
 		CASE(commit__joins_what_adjoins),
-		CASE(commit__brings_a_grant_along),
 		CASE(commit__errors),
 		CASE(extents__are_paged_through),
 		CASE(extents__from_the_middle_of_one),
