@@ -425,6 +425,23 @@ waits() {
 	[ "$deep" -le 1500 ]
 }
 
+# bats test_tags=unsanitized
+@test "what is read over shm is not copied by the daemon" {
+	# shellcheck disable=SC2034 # for the helpers
+	transport=shm
+	random_file "$dir/source" 32
+	mount_counting
+	cp "$dir/source" "$mnt/data"
+	before=$(copied_mib)
+	dd if="$mnt/data" of="$dir/large" bs=1M iflag=direct status=none
+	dd if="$mnt/data" of="$dir/small" bs=4k iflag=direct status=none
+	copied=$(($(copied_mib) - before))
+	echo "MiB copied: $copied of 64 that were read"
+	cmp "$dir/source" "$dir/large"
+	cmp "$dir/source" "$dir/small"
+	[ "$copied" -le 1 ]
+}
+
 # large_writes [OPTION]...: copies 32 MiB to the mount; prints how many of them the daemon has
 # copied.
 large_writes() {
