@@ -70,6 +70,10 @@ bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall);
 void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned);
 bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned);
 
+/* All or nothing, as rpc_put_dirent(). */
+bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal);
+bool rpc_get_removal(struct wire_in *r, struct rpc_removal *removal);
+
 bool rpc_put_xattr_entry(struct wire_out *w, const struct rpc_xattr_entry *e);
 bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e);
 
