@@ -109,7 +109,7 @@ static_assert(0 RPC_EXTENT_FIELDS(RPC_EACH_FIELD_BYTES) == RPC_EXTENT_BYTES &&
 	"elements of tails are the same in all versions");
 
 /* DT_* are the type bits of st_mode, shifted. */
-enum { DT_MAX = 15, DT_SHIFT = 12, DIRENT_FIXED_BYTES = 19, REMOVAL_FIXED_BYTES = 27 };
+enum { DT_MAX = 15, DT_SHIFT = 12, DIRENT_FIXED_BYTES = 19 };
 
 void rpc_put_extent(struct wire_out *w, const struct extent *e)
 {
@@ -174,7 +174,7 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 
 bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal)
 {
-	if (w->overflow || (size_t)REMOVAL_FIXED_BYTES + removal->name.len > wire_out_room(w))
+	if (w->overflow || (size_t)RPC_REMOVAL_BYTES + removal->name.len > wire_out_room(w))
 		return false;
 	put_removal(w, removal);
 	return true;

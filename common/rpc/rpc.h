@@ -55,7 +55,8 @@ enum {
 	RPC_EXTENT_BYTES = 20,
 	RPC_REGION_BYTES = 28,
 	RPC_RECALL_BYTES = 17,
-	RPC_RETURNED_BYTES = 18
+	RPC_RETURNED_BYTES = 18,
+	RPC_REMOVAL_BYTES = 27, /* and those of its name */
 };
 void rpc_put_extent(struct wire_out *w, const struct extent *e);
 bool rpc_get_extent(struct wire_in *r, struct extent *e);
