@@ -88,7 +88,7 @@ static void removal__of_one_of_two_names(void **state)
 	assert_int_equal(fx_lookup(dir, "b"), 0);
 }
 
-/* What comes behind a removal that is refused is sent again. */
+/* The client sends again those that come behind it. */
 static void removals__end_before_one_that_is_refused(void **state)
 {
 	uint64_t a = fx_file(dir, "a"), b = fx_file(dir, "b"), c = fx_dir(dir, "c");
