@@ -5,7 +5,7 @@
  * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
  * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, share_later.bats,
- * upgrade.bats and revive.bats use each of these points; kill.bats holds this list against the
+ * upgrade.bats, names_removed.bats and revive.bats use each of these points; kill.bats holds this list against the
  * code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
@@ -42,6 +42,7 @@
  *     write.post                                      client: a WRITE is about to be posted
  *     write.acknowledged                              client: its caller was told; no byte has left
  *     rpc.sent  rpc.answered                          client: of an RPC that must not be done twice
+ *     removed.before  removed.answered                client: REMOVALS is sent; was answered
  *     open.recorded                                   client: the kernel does not know the handle
  *     give.offered  give.standing  give.told  give.went  give.gone
  *                                                     a daemon hands its mount over

@@ -56,6 +56,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
 		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
 		[RPC_MAKE] = {"make", .mutates = true, .slotted = true},
+		[RPC_REMOVALS] = {"removals", .mutates = true, .slotted = true},
 		[RPC_CONVERT] = {"convert", .mutates = true, .slotted = true},
 	};
 
@@ -84,6 +85,14 @@ RPC_MESSAGE(recall, struct rpc_recall, RECALL_FIELDS)
 	F(u8, keep)        \
 	F(u8, pin)
 RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
+
+#define REMOVAL_FIELDS(F) \
+	F(u64, parent)    \
+	F(u64, ino)       \
+	F(i64, time)      \
+	F(flag, keep)     \
+	F(name, name)
+RPC_MESSAGE(removal, struct rpc_removal, REMOVAL_FIELDS)
 
 #define DIRENT_FIELDS(F) \
 	F(u64, cookie)   \
@@ -160,6 +169,22 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 		return false;
 	get_returned(r, returned);
 	r->truncated |= !keep_ok(returned->keep) || returned->pin > RETURN_PIN;
+	return !r->truncated;
+}
+
+bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal)
+{
+	if (w->overflow || (size_t)RPC_REMOVAL_BYTES + removal->name.len > wire_out_room(w))
+		return false;
+	put_removal(w, removal);
+	return true;
+}
+
+bool rpc_get_removal(struct wire_in *r, struct rpc_removal *removal)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_removal(r, removal);
 	return !r->truncated;
 }
 

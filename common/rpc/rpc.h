@@ -55,7 +55,8 @@ enum {
 	RPC_EXTENT_BYTES = 20,
 	RPC_REGION_BYTES = 28,
 	RPC_RECALL_BYTES = 17,
-	RPC_RETURNED_BYTES = 18
+	RPC_RETURNED_BYTES = 18,
+	RPC_REMOVAL_BYTES = 27, /* and those of its name */
 };
 void rpc_put_extent(struct wire_out *w, const struct extent *e);
 bool rpc_get_extent(struct wire_in *r, struct extent *e);
@@ -69,6 +70,10 @@ void rpc_put_recall(struct wire_out *w, const struct rpc_recall *recall);
 bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall);
 void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned);
 bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned);
+
+/* All or nothing, as rpc_put_dirent(). */
+bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal);
+bool rpc_get_removal(struct wire_in *r, struct rpc_removal *removal);
 
 bool rpc_put_xattr_entry(struct wire_out *w, const struct rpc_xattr_entry *e);
 bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e);

@@ -155,6 +155,14 @@ struct rpc_remove_reply {
 	uint64_t number;
 };
 
+/* REMOVALS. The first `done` ones have taken effect. refused: the errno of the next one, which has
+ * not and will not; or 0. The client sends again what is left. Where the store lacks room for all
+ * in one transaction, one takes effect. */
+struct rpc_removals_reply {
+	uint16_t done;
+	uint32_t refused;
+};
+
 struct rpc_rename_reply {
 	struct attr parent, new_parent;
 	struct attr moved;
@@ -251,6 +259,7 @@ struct rpc_reply {
 		struct rpc_entry_reply entry;
 		struct rpc_attr_reply attr;
 		struct rpc_remove_reply remove;
+		struct rpc_removals_reply removals;
 		struct rpc_rename_reply rename;
 		struct rpc_readlink_reply readlink;
 		struct rpc_readdir_reply readdir;

@@ -213,6 +213,11 @@ static void get_make(struct wire_in *r, struct rpc_attr_reply *m)
 	F(u64, number)
 RPC_MESSAGE(remove, struct rpc_remove_reply, REMOVE_FIELDS)
 
+#define REMOVALS_FIELDS(F) \
+	F(u16, done)       \
+	F(u32, refused)
+RPC_MESSAGE(removals, struct rpc_removals_reply, REMOVALS_FIELDS)
+
 #define RENAME_FIELDS(F)    \
 	F(attr, parent)     \
 	F(attr, new_parent) \
@@ -285,6 +290,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_REMOVEXATTR, attr_reply, attr)   \
 	F(RPC_UNLINK, remove, remove)          \
 	F(RPC_RMDIR, remove, remove)           \
+	F(RPC_REMOVALS, removals, removals)    \
 	F(RPC_RENAME, rename, rename)          \
 	F(RPC_READLINK, readlink, readlink)    \
 	F(RPC_READDIR, readdir, readdir)       \

@@ -344,6 +344,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_RENAME, rename, rename)                \
 	F(RPC_COMMIT, commit, commit)                \
 	F(RPC_MAKE, make, commit)                    \
+	F(RPC_REMOVALS, tail, removals.tail)         \
 	F(RPC_GRANT, grant, grant)                   \
 	F(RPC_RETURN, return, ret)                   \
 	F(RPC_SNAPSHOT, snapshot, snapshot)          \
@@ -406,6 +407,16 @@ static bool snapshot_ok(const struct rpc_snapshot *q)
 {
 	return q->command >= SNAPSHOT_START && q->command <= SNAPSHOT_CANCEL &&
 	       (q->dir.len > 0) == (q->command == SNAPSHOT_START);
+}
+
+static bool removals_ok(const struct rpc_removals *q)
+{
+	struct wire_in r = rpc_tail_reader(&q->tail);
+	struct rpc_removal removal;
+
+	while (rpc_get_removal(&r, &removal))
+		;
+	return q->tail.len && !r.truncated;
 }
 
 static bool return_ok(const struct rpc_return *q)
@@ -476,6 +487,8 @@ static bool body_ok(const struct rpc_request *q)
 		return commit_ok(&q->commit) && q->commit.make.numbers <= NUMBERS_ANEW &&
 		       S_ISREG(q->commit.make.mode) &&
 		       q->commit.tail.len == q->commit.make.nextents * RPC_EXTENT_BYTES;
+	case RPC_REMOVALS:
+		return removals_ok(&q->removals);
 	case RPC_RETURN:
 		return return_ok(&q->ret);
 	case RPC_SNAPSHOT:
@@ -574,6 +587,7 @@ size_t rpc_request_tail_at(unsigned op, uint32_t version)
 	case RPC_STAGE:
 		return RPC_TAIL_AT(STAGE_FIELDS);
 	case RPC_UNPROTECT:
+	case RPC_REMOVALS:
 		return RPC_HEADER_BYTES;
 	default:
 		return 0;

@@ -282,6 +282,24 @@ struct rpc_commit {
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
 };
 
+/* REMOVALS: names of files that the client has taken away by itself, as its callers were told. They
+ * take effect in their order, each as by UNLINK, and in one transaction: after a crash of the
+ * server the store has all that the reply tells of, or none. Only of a session that has the export
+ * for itself. */
+struct rpc_removals {
+	struct rpc_tail tail; /* struct rpc_removal; at least one */
+};
+
+/* An element of that tail. The name has to be that inode's, which is no directory. */
+struct rpc_removal {
+	uint64_t parent, ino;
+	int64_t time; /* of the removal: the directory gets it */
+	/* If it was the last name: the client still uses the inode, and will RETURN it. Else the
+	 * inode ends with its name. */
+	bool keep;
+	struct rpc_str name;
+};
+
 struct rpc_grant {
 	uint32_t want_pages;
 	/* With it, -ENOSPC comes only after the server has waited for reaping and scrubbing. At a
@@ -522,6 +540,7 @@ struct rpc_request {
 		struct rpc_link link;
 		struct rpc_rename rename;
 		struct rpc_commit commit;
+		struct rpc_removals removals;
 		struct rpc_grant grant;
 		struct rpc_return ret;
 		struct rpc_snapshot snapshot;

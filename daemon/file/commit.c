@@ -136,6 +136,7 @@ void commit_told_by_answer(struct inode *inode, struct handle *handle)
 /* ---- one COMMIT ------------------------------------------------------------------------------ */
 
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep);
+static void commit_is_next(struct thread_call *call);
 
 /* Fills the request's tail with new extents. *more: not all of them fit. */
 static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool *more)
@@ -250,7 +251,17 @@ static void lower_along_locked(struct inode *inode)
 		req->lease = inode->fs->inodes->hooks->lower(inode, &req->keep);
 }
 
-void commit_start_locked(struct inode *inode, struct io_thread *thread)
+static void commit_run_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+
+	c->running = true;
+	c->thread = thread;
+	inode_ref(inode);
+	fs_thread_of(thread)->nbackground++;
+}
+
+static void commit_send_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
 	bool ended = fs_is_renewing(inode->fs);
@@ -269,11 +280,38 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 		return;
 	}
 	lower_along_locked(inode);
-	c->running = true;
-	c->thread = thread;
-	inode_ref(inode);
-	fs_thread_of(thread)->nbackground++;
+	commit_run_locked(inode, thread);
 	rpc_start(thread, &c->call);
+}
+
+/* It counts as running while it waits for the names that were removed before it. */
+void commit_start_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+
+	c->behind.call.run = commit_is_next;
+	if (removed_wait_behind(inode->fs->removed, &c->behind, thread))
+		commit_send_locked(inode, thread);
+	else
+		commit_run_locked(inode, thread);
+}
+
+static void commit_is_next(struct thread_call *call)
+{
+	struct inode *inode = container_of(call, struct inode, commit.behind.call);
+	struct commit *c = &inode->commit;
+	struct io_thread *thread = c->thread;
+	void (*ended)(struct inode * inode, struct io_thread * thread);
+
+	pthread_mutex_lock(&inode->lock);
+	c->running = false;
+	commit_send_locked(inode, thread);
+	ended = inode->orphan && !c->running ? c->ended : NULL;
+	pthread_mutex_unlock(&inode->lock);
+	fs_thread_of(thread)->nbackground--;
+	if (ended)
+		ended(inode, thread);
+	inode_put(inode);
 }
 
 static void succeed_locked(struct inode *inode, struct io_thread *thread)
@@ -434,6 +472,7 @@ bool commit_tick(struct io_thread *thread)
 {
 	struct list *dirty = &fs_thread_of(thread)->dirty;
 
+	removed_flush(thread->fs->removed, thread);
 	list_for_each_safe (pos, dirty) {
 		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
 		struct commit *c = &inode->commit;
@@ -451,5 +490,5 @@ bool commit_tick(struct io_thread *thread)
 		if (unlist)
 			inode_put(inode);
 	}
-	return list_empty(dirty);
+	return list_empty(dirty) && !removed_any(thread->fs->removed);
 }

@@ -3,7 +3,8 @@
  *
  * This is done at FLUSH, FSYNC and RELEASE, before a change of size or times, and once a second for
  * dirty inodes. An inode has one COMMIT on its way at most. A file with many new extents takes
- * several, and the last one carries the size.
+ * several, and the last one carries the size. It comes behind the names that were removed before it
+ * (removed.h).
  *
  * ERRORS     A failure is told to the requests that wait for the COMMIT. It is also told once to
  *            the user of each handle that was open then, by the next fsync, or by close if the
@@ -21,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "daemon/file/removed.h"
 #include "daemon/remote/remote.h"
 
 struct handle;
@@ -30,6 +32,7 @@ struct request;
 struct commit {
 	struct rpc_call call;
 	struct io_thread *thread; /* that sent the COMMIT on its way */
+	struct removed_behind behind;
 	bool running;
 	bool size_dirty, times_dirty;
 	/* SET_MODE, SET_UID, SET_GID: newer here than in any reply. The COMMIT on its way tells
@@ -110,7 +113,8 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread);
  * failure was told. */
 void commit_forget_locked(struct inode *inode);
 
-/* Commits the inodes of the thread's dirty list. Returns whether the list is empty now. */
+/* Commits the inodes of the thread's dirty list, and sends the names that were removed (removed.h).
+ * Returns whether the list is empty now, and no such name is left. */
 bool commit_tick(struct io_thread *thread);
 
 #endif

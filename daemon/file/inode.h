@@ -47,6 +47,7 @@ struct inode_locks;
 struct kernel_owner;
 struct rpc_entry_reply;
 struct kernel_attr;
+struct removed;
 struct unmade;
 
 struct inode {
@@ -87,6 +88,8 @@ struct inode {
 	unsigned nopen, nopen_cached; /* handles; which are cached: cache_policy.c */
 	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
+	uint64_t nrenamed;            /* begins and ends of changes of these: local_answer.h */
+	int names_error; /* of the last name that could not be removed: fsync tells it once */
 	struct place place;
 
 	struct extent_map map;
@@ -98,7 +101,8 @@ struct inode {
 	struct share share; /* of its owners' quotas */
 	int64_t filled_ms;  /* when window and share were last used */
 	struct commit commit;
-	struct unmade *unmade; /* NULL: the server knows it */
+	struct unmade *unmade;   /* NULL: the server knows it */
+	struct removed *removed; /* its name, which the server still has; NULL: none */
 	struct access access;
 
 	/* This client's lease of it, where others write, too: enum lease_type, and the number of

@@ -9,6 +9,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
+#include "daemon/file/removed.h"
 
 void inode_return_init(struct inode_returns *r)
 {
@@ -210,7 +211,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
 
-	if (!inode->fs->inodes->hooks->is_idle(inode))
+	if (inode->removed || !inode->fs->inodes->hooks->is_idle(inode))
 		return true;
 	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, thread);
@@ -227,6 +228,22 @@ static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 	}
 	r->nleaving -= inode->leaving != 0;
 	inode->leaving = 0;
+}
+
+/* With uncommitted pages, or a COMMIT on its way, it is returned later, as any other. */
+bool inode_return_gives_up_locked(struct inode *inode)
+{
+	const struct inode_hooks *hooks = inode->fs->inodes->hooks;
+
+	if (inode->returned)
+		return true;
+	if (in_use_locked(inode) || inode->commit.running || inode->map.uncommitted ||
+		!hooks->is_idle(inode))
+		return false;
+	inode_return_unused_locked(inode);
+	hooks->end_lease(inode);
+	inode->returned = true;
+	return true;
 }
 
 static void inode_return_give_locked(struct inode_returns *r, struct inode *inode)
@@ -261,6 +278,32 @@ static drained_fn *inode_return_settle_locked(
 	drained = take_drained_locked(r);
 	pthread_mutex_unlock(&r->lock);
 	return drained;
+}
+
+/* It does not wait any more. */
+static drained_fn *end_given_up_locked(struct inode_returns *r, struct inode *inode)
+{
+	drained_fn *drained;
+
+	pthread_mutex_lock(&r->lock);
+	end_leaving_locked(r, inode);
+	drained = take_drained_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	return drained;
+}
+
+void inode_return_settle_removed(struct inode *inode, struct io_thread *thread)
+{
+	drained_fn *drained = NULL;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->returned)
+		drained = end_given_up_locked(inode->fs->returns, inode);
+	pthread_mutex_unlock(&inode->lock);
+	if (drained)
+		drained(thread);
+	else
+		inode_return_settle(inode, thread);
 }
 
 void inode_return_settle(struct inode *inode, struct io_thread *thread)
@@ -335,7 +378,13 @@ void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *t
 	inode_return_settle(inode, thread);
 }
 
+static void return_nameless(struct io_thread *thread)
+{
+	removed_flush(thread->fs->removed, thread);
+	inode_return_flush(thread);
+}
+
 const struct refill_holders inode_return_refill_holders = {
 	.empty_windows = inodes_return_unused,
-	.return_nameless = inode_return_flush,
+	.return_nameless = return_nameless,
 };

@@ -4,6 +4,7 @@
 
 #include "daemon/file/commit.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/removed.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 
@@ -13,7 +14,7 @@ static struct op_about about_two(uint64_t a, uint64_t b)
 }
 
 /* RMDIR, RENAME and LINK may be about a directory that the request names by its parent. */
-struct op_about make_first_about(const struct rpc_request *rpc)
+static struct op_about about_whom(const struct rpc_request *rpc)
 {
 	switch (rpc->op) {
 	case RPC_LOOKUP:
@@ -55,6 +56,23 @@ struct op_about make_first_about(const struct rpc_request *rpc)
 	default:
 		return (struct op_about){.all = true};
 	}
+}
+
+/* Pages, quota and the first parts of a value are about no name. */
+static bool comes_behind(const struct rpc_request *rpc)
+{
+	return rpc_op_info(rpc->op)->mutates && rpc->op != RPC_GRANT && rpc->op != RPC_QUOTA &&
+	       rpc->op != RPC_STAGE;
+}
+
+struct op_about make_first_about(const struct rpc_request *rpc)
+{
+	struct op_about about = about_whom(rpc);
+
+	about.changes = comes_behind(rpc);
+	if (rpc->op == RPC_LOOKUP)
+		about.name = rpc->name.name;
+	return about;
 }
 
 static bool next(struct request *req);
@@ -102,19 +120,31 @@ static bool next(struct request *req)
 	return true;
 }
 
+/* Those that it comes behind are removed at the server. */
+static void all_are_removed(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	op->wait = OP_RUNS;
+	if (status == -ECANCELED || next(req))
+		op->made(req, status == -ECANCELED ? status : 0);
+}
+
 bool make_first(struct request *req, const struct op_about *about,
 	void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
-	struct unmade_files *u = req->thread->fs->unmade;
+	struct fs *fs = req->thread->fs;
 
 	op->made_last = 0;
-	if (!unmade_any(u))
+	if (!unmade_any(fs->unmade) && !removed_any(fs->removed))
 		return true;
 	op->about = *about;
 	op->made_number = 0;
-	op->made_last = unmade_last(u);
+	op->made_last = unmade_last(fs->unmade);
 	op->made = then;
+	if (!removed_wait(req, removed_before(fs->removed, about), all_are_removed))
+		return false;
 	return next(req);
 }
 

@@ -6,6 +6,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_attr.h"
+#include "daemon/file/removed.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
@@ -37,6 +38,12 @@ static struct local_answers *looks_of(const struct request *req)
 static bool is_sharing(const struct request *req)
 {
 	return req->thread->fs->sharing;
+}
+
+/* It is alone, and notes names for changes that it makes by itself. */
+static bool keeps_names(const struct request *req)
+{
+	return fs_keeps_names(req->thread->fs);
 }
 
 static bool may_tell(const struct request *req)
@@ -129,6 +136,20 @@ static bool name_here(
 	return number && name_cache_find(&looks_of(req)->names, key, name) && name->lease == number;
 }
 
+/* The kernel's entries last for the session's lease time. */
+static struct inode *up_here_alone(struct request *req, struct inode *dir, struct attr *attr)
+{
+	uint64_t ino = local_answer_name_of(req, dir, req->args.name);
+	struct inode *child = ino ? inode_find(req->thread->fs, ino) : NULL;
+
+	if (child && (!inode_attr(child, attr) || !attr->nlink ||
+			     local_answer_name_of(req, dir, req->args.name) != ino)) {
+		inode_put(child);
+		return NULL;
+	}
+	return child;
+}
+
 /* The name is looked up twice: if it is still the inode's, it was when the attributes were read. */
 struct inode *local_answer_up_here(
 	struct request *req, struct inode *dir, struct attr *attr, bool *missing)
@@ -138,6 +159,8 @@ struct inode *local_answer_up_here(
 	struct inode *child;
 
 	*missing = false;
+	if (keeps_names(req))
+		return op_may_tell(req) ? up_here_alone(req, dir, attr) : NULL;
 	if (!may_tell(req))
 		return NULL;
 	key = name_key_of(&looks_of(req)->names, dir->ino, req->args.name);
@@ -162,10 +185,12 @@ uint8_t local_answer_up_begin(
 	bool lacks;
 
 	local_answer_begin(req, look);
-	if (!is_sharing(req) || dots)
+	if (dots || (!is_sharing(req) && !keeps_names(req)))
 		return 0;
 	look->key = name_key_of(names, dir->ino, req->args.name);
 	look->asked = name_cache_ask(names, look->key);
+	if (!is_sharing(req))
+		return 0;
 	pthread_mutex_lock(&dir->lock);
 	look->dir_lease = lease_known_locked(dir);
 	lacks = lease_lacks_locked(dir, now);
@@ -195,8 +220,13 @@ bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *c
 	struct lease_look got = {.epoch = look->epoch, .notes = look->notes};
 	bool leased = false;
 
-	if (!is_sharing(req) || !look->key.b)
+	if (!look->key.b)
 		return false;
+	if (!is_sharing(req)) {
+		name.ino = child ? child->ino : 0;
+		name_cache_learn(&looks_of(req)->names, look->key, look->asked, &name);
+		return false;
+	}
 	if (entry && entry->parent.ino) {
 		got.lease = &entry->parent_lease;
 		got.attr = &entry->parent;
@@ -226,6 +256,84 @@ void local_answer_up_shown(
 		kernel_names_note(&looks->shown, req->pid,
 			name_key_of(&looks->names, dir->ino, req->args.name),
 			child ? child->ino : 0, child && S_ISDIR(attr->mode));
+}
+
+/* A list of the directory that was asked for before tells nothing of its names. */
+static void note_renaming(struct inode *dir)
+{
+	pthread_mutex_lock(&dir->lock);
+	dir->nrenamed++;
+	pthread_mutex_unlock(&dir->lock);
+}
+
+uint64_t local_answer_list_begin(struct inode *dir)
+{
+	uint64_t nrenamed;
+
+	pthread_mutex_lock(&dir->lock);
+	nrenamed = dir->nrenamed;
+	pthread_mutex_unlock(&dir->lock);
+	return nrenamed;
+}
+
+/* A change that began before the list was asked for, and has not ended, is noted at the name. */
+void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenamed,
+	const char *name, size_t len, uint64_t ino)
+{
+	struct name_cache *names = &looks_of(req)->names;
+	struct known_name known = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+	char text[NAME_BYTES_MAX + 1];
+	struct name_key key;
+	uint64_t asked;
+
+	if (!keeps_names(req) || len > NAME_BYTES_MAX)
+		return;
+	memcpy(text, name, len);
+	text[len] = '\0';
+	key = name_key_of(names, dir->ino, text);
+	asked = name_cache_ask(names, key);
+	if (local_answer_list_begin(dir) == nrenamed)
+		name_cache_learn(names, key, asked, &known);
+}
+
+/* ---- names of a mount that is alone and changes some by itself ------------------------------- */
+
+uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char *name)
+{
+	struct name_cache *names = &looks_of(req)->names;
+	struct known_name known;
+
+	return name_cache_find(names, name_key_of(names, dir->ino, name), &known) ? known.ino : 0;
+}
+
+bool local_answer_is_removed(struct request *req, struct inode *dir, const char *name)
+{
+	struct name_cache *names = &looks_of(req)->names;
+	struct known_name known;
+
+	return keeps_names(req) && removed_any(req->thread->fs->removed) &&
+	       name_cache_find(names, name_key_of(names, dir->ino, name), &known) && !known.ino;
+}
+
+static void set_name(struct inode *dir, const char *name, const struct known_name *known)
+{
+	struct name_cache *names = &dir->fs->looks->names;
+	struct name_key key = name_key_of(names, dir->ino, name);
+
+	note_renaming(dir);
+	name_cache_change_end(names, key, name_cache_change_begin(names, key), known);
+}
+
+void local_answer_name_is(struct request *req, struct inode *dir, const char *name, uint64_t ino)
+{
+	const struct known_name known = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+
+	set_name(dir, name, &known);
+}
+
+void local_answer_forget_name(struct inode *dir, const char *name)
+{
+	set_name(dir, name, NULL);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -274,11 +382,16 @@ void local_answer_change_begin(struct request *req, struct inode *dir, const cha
 	struct name_cache *names = &looks_of(req)->names;
 
 	*change = (struct look_change){.epoch = inode_epoch(req->thread->fs)};
-	if (!is_sharing(req))
+	if (!is_sharing(req) && !keeps_names(req))
 		return;
 	change->key = name_key_of(names, dir->ino, name);
-	change->dir_lease = lease_number(dir);
-	if (taking) {
+	if (!is_sharing(req)) {
+		change->dir = dir;
+		note_renaming(dir);
+	} else {
+		change->dir_lease = lease_number(dir);
+	}
+	if (taking && is_sharing(req)) {
 		expect(req, dir, taking, change);
 		find_child(req, dir, change);
 	}
@@ -306,6 +419,8 @@ static void local_answer_end(
 		return;
 	if (change->blind)
 		atomic_fetch_sub(&looks_of(req)->nblind, 1);
+	if (change->dir)
+		note_renaming(change->dir);
 	name_cache_change_end(&looks_of(req)->names, change->key, change->changed, name);
 	change->changed = 0;
 }

@@ -18,6 +18,9 @@
  *
  * Reading by other clients changes only the access time, which is asked for once in a while.
  *
+ * A mount that is alone with its export needs no lease, and the kernel keeps names and attributes.
+ * If it changes names by itself (names=local), it notes the same way which inodes its names are of.
+ *
  * THREADS    Any I/O thread; struct look_up and struct look_change belong to their request.
  */
 #ifndef RMEMFS_DAEMON_LEASE_LOCAL_ANSWER_H
@@ -71,6 +74,22 @@ bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *c
 void local_answer_up_shown(
 	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr);
 
+/* The same for each entry that a READDIR shows. nrenamed: what local_answer_list_begin() returned
+ * before the server was asked. A mount that shares learns nothing of it. */
+uint64_t local_answer_list_begin(struct inode *dir);
+void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenamed,
+	const char *name, size_t len, uint64_t ino);
+
+/* ---- names of a mount that is alone and changes some by itself ------------------------------- */
+
+/* The inode that has the name; 0: that is not known, or there is none. */
+uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char *name);
+/* The name is known to be nobody's any more. */
+bool local_answer_is_removed(struct request *req, struct inode *dir, const char *name);
+/* It is that inode's from now on, by a change that the server is told later; 0: nobody's. */
+void local_answer_name_is(struct request *req, struct inode *dir, const char *name, uint64_t ino);
+void local_answer_forget_name(struct inode *dir, const char *name);
+
 /* GETATTR, likewise. */
 bool local_answer_at_here(struct request *req, struct inode *inode, struct attr *attr);
 uint8_t local_answer_at_begin(struct request *req, struct inode *inode, struct look_up *look);
@@ -83,6 +102,7 @@ bool local_answer_at_end(struct request *req, struct inode *inode, const struct 
 struct look_change {
 	struct name_key key;
 	uint64_t changed, dir_lease;
+	struct inode *dir;   /* of a mount that keeps names; the operation has a reference */
 	struct inode *child; /* it loses the name, or gets another one; referenced */
 	uint64_t epoch;
 	bool blind;                  /* that inode is not known */

@@ -38,6 +38,7 @@ struct session;
 struct value_stages;
 struct statfs_memory;
 struct unmade_files;
+struct removed_names;
 
 /* The state of one I/O thread. */
 struct fs_thread {
@@ -74,6 +75,7 @@ struct fs {
 	struct record *record;       /* record/record.h; NULL: nothing is recorded */
 	bool revived;                /* file/revived.h: the mount is a killed daemon's */
 	struct unmade_files *unmade;
+	struct removed_names *removed;
 	struct grants *grants;
 	struct grant_refill *refill;
 	struct inode_returns *returns;
@@ -115,6 +117,12 @@ static inline bool fs_is_renewing(const struct fs *fs)
 static inline bool fs_may_share(const struct fs *fs)
 {
 	return fs->options.session.converts || atomic_load(&fs->sharing);
+}
+
+/* Whether it is alone, knows what its names are of, and may answer changes of them by itself. */
+static inline bool fs_keeps_names(const struct fs *fs)
+{
+	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs);
 }
 
 static inline void fs_begin_sharing(struct fs *fs)

@@ -101,7 +101,8 @@ static bool is_missing(struct request *req)
 	const char *name = req->args.name;
 
 	return op_ttl(req).entry_ms && !path_is_dots(name) &&
-	       inode_lacks_name(op_of(req)->inode, name);
+	       (inode_lacks_name(op_of(req)->inode, name) ||
+		       local_answer_is_removed(req, op_of(req)->inode, name));
 }
 
 /* The kernel looks up "." and ".." of an inode that it has forgotten and that a program has a file

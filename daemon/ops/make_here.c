@@ -9,13 +9,14 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/file/unmade.h"
+#include "daemon/lease/local_answer.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/finish.h"
 
 bool make_here_is_on(const struct fs *fs)
 {
-	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs) && !fs->record &&
+	return fs_keeps_names(fs) && !fs->record &&
 	       session_squash(fs->session).kind == SQUASH_NONE && !session_quotas(fs->session);
 }
 
@@ -26,7 +27,7 @@ static bool is_asked_for(const struct request *req)
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & (O_SYNC | O_DSYNC));
 }
 
-static bool is_time_for_it(struct request *req)
+bool make_here_is_time(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
 
@@ -35,11 +36,15 @@ static bool is_time_for_it(struct request *req)
 	       !atomic_load(&fs->committing_all);
 }
 
-/* Whether its attributes are the newest that there are, and a new file inherits no list from it. */
+/* Whether its attributes are the newest that there are. */
 static bool is_known_locked(const struct inode *dir)
 {
-	return dir->attr_valid && !dir->nchanging && !dir->orphan && S_ISDIR(dir->type) &&
-	       !(dir->attr.flags & ATTR_DEFAULT_ACL);
+	return dir->attr_valid && !dir->nchanging && !dir->orphan && S_ISDIR(dir->type);
+}
+
+static bool inherits(const struct attr *dir)
+{
+	return dir->flags & ATTR_DEFAULT_ACL;
 }
 
 static bool is_known(struct inode *dir)
@@ -47,14 +52,12 @@ static bool is_known(struct inode *dir)
 	bool known;
 
 	pthread_mutex_lock(&dir->lock);
-	known = is_known_locked(dir);
+	known = is_known_locked(dir) && !inherits(&dir->attr);
 	pthread_mutex_unlock(&dir->lock);
 	return known;
 }
 
-/* The directory gets the time of the change at once: the kernel asks for its attributes next.
- * False: the server knows better. */
-static bool change_directory(struct inode *dir, int64_t now, struct attr *attr)
+bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr)
 {
 	bool ok;
 
@@ -130,7 +133,8 @@ static struct inode *make_with(struct request *req, uint64_t ino)
 	struct inode *inode = file ? inode_get(fs, ino) : NULL;
 	struct attr dir, attr;
 
-	if (!inode || !is_new(inode) || !change_directory(op->inode, make.time, &dir)) {
+	if (!inode || !is_new(inode) || !make_here_touch(op->inode, make.time, &dir) ||
+		inherits(&dir)) {
 		if (inode)
 			inode_put(inode);
 		unmade_drop(file);
@@ -140,6 +144,7 @@ static struct inode *make_with(struct request *req, uint64_t ino)
 	attr = attr_of(ino, &make, &dir);
 	inode_learn_new(inode, &attr, inode_epoch(fs));
 	inode_name_add(op->inode, req->args.name);
+	local_answer_name_is(req, op->inode, req->args.name, ino);
 	make_dirty(req, inode, file);
 	inode_see(inode, &attr, &op->seen);
 	return inode;
@@ -150,7 +155,7 @@ struct inode *make_here(struct request *req)
 	struct fs *fs = req->thread->fs;
 	uint64_t ino;
 
-	if (!make_here_is_on(fs) || !is_asked_for(req) || !is_time_for_it(req) ||
+	if (!make_here_is_on(fs) || !is_asked_for(req) || !make_here_is_time(req) ||
 		!inode_lacks_name(op_of(req)->inode, req->args.name) ||
 		!is_known(op_of(req)->inode))
 		return NULL;

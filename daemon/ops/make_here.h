@@ -3,7 +3,9 @@
 #define RMEMFS_DAEMON_OPS_MAKE_HERE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+struct attr;
 struct fs;
 struct inode;
 struct request;
@@ -12,6 +14,12 @@ struct request;
  * export for itself and keeps it so, its users count as they are, and there are no quotas. Its
  * state is not recorded for a next daemon, which could not know such a file. */
 bool make_here_is_on(const struct fs *fs);
+/* Whether it may do so now: the session lives, and no snapshot or remount waits until nothing is
+ * dirty. */
+bool make_here_is_time(struct request *req);
+/* The directory gets the time of the change at once: the kernel asks for its attributes next, which
+ * come in *attr. False: the server knows better. */
+bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr);
 
 /* Makes the file of a CREATE in op->inode, and returns it, with a reference, and its attributes in
  * op->seen. NULL: the server has to be asked. It is asked where

@@ -11,6 +11,7 @@
 #include "daemon/ops/finish.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/lease/lease.h"
+#include "daemon/lease/local_answer.h"
 
 /* Those of the server's entries are greater. */
 enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2 };
@@ -20,7 +21,7 @@ struct readdir_state {
 		struct op op;
 		struct shared_op shared;
 	};
-	uint64_t epoch;
+	uint64_t epoch, nrenamed;
 	struct dir_packer packer;
 };
 
@@ -44,6 +45,8 @@ static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct i
 	if (!req->replied) {
 		inode_remember(inode);
 		kernel_owner_tell(inode, &st->op.seen);
+		local_answer_listed(
+			req, st->op.inode, st->nrenamed, d->name.s, d->name.len, inode->ino);
 	}
 	return true;
 }
@@ -117,6 +120,7 @@ static void readdir_ask(struct request *req, int status)
 		return;
 	}
 	st->epoch = inode_epoch(req->thread->fs);
+	st->nrenamed = local_answer_list_begin(st->op.inode);
 	st->op.call.req.op = RPC_READDIR;
 	st->op.call.req.readdir = (struct rpc_readdir){
 		.ino = st->op.inode->ino,

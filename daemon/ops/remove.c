@@ -5,6 +5,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/ops/remove_here.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/lease/keep.h"
 #include "daemon/lease/local_answer.h"
@@ -97,7 +98,7 @@ static void remove_remove_answered(struct request *req, const struct rpc_reply *
 
 static void remove_name(struct request *req, enum rpc_op rpc)
 {
-	struct op *op = op_begin(req);
+	struct op *op = op_of(req);
 	struct look_change *change = &op_state(req, struct remove_state)->names[0];
 
 	inode_change_begin(op->inode);
@@ -113,11 +114,16 @@ static void remove_name(struct request *req, enum rpc_op rpc)
 
 void op_unlink(struct request *req)
 {
-	remove_name(req, RPC_UNLINK);
+	op_begin(req);
+	if (remove_here(req))
+		op_finish(req, 0);
+	else
+		remove_name(req, RPC_UNLINK);
 }
 
 void op_rmdir(struct request *req)
 {
+	op_begin(req);
 	remove_name(req, RPC_RMDIR);
 }
 

@@ -1,5 +1,5 @@
-/* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> COMMIT -> reply.
- */
+/* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> [names that were
+ * removed before] -> COMMIT -> reply. */
 #include <errno.h>
 
 #include "daemon/op/fs_parts.h"
@@ -13,6 +13,7 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/make_first.h"
+#include "daemon/file/removed.h"
 #include "daemon/file/gate_pass.h"
 
 /* An abandoned request has no caller to tell, and its handle may be gone. */
@@ -42,7 +43,24 @@ static bool is_synced(const struct request *req, struct inode *inode)
 	return req->op == OP_FSYNC && req->args.datasync && !commit_lacks_data(inode);
 }
 
+static void sync_remote(struct request *req, int status);
+
+/* Names that were removed before are durable with it, also if the file itself is clean. */
+static bool comes_next(struct request *req, int status)
+{
+	static const struct op_about all = {.all = true};
+
+	return status ||
+	       removed_wait(req, removed_before(req->thread->fs->removed, &all), sync_remote);
+}
+
 static void sync_commit(struct request *req, int status)
+{
+	if (comes_next(req, status))
+		sync_remote(req, status);
+}
+
+static void sync_remote(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
 	int failed = sync_tell(req);
@@ -85,15 +103,31 @@ void op_fsync(struct request *req)
 	sync_file(req);
 }
 
-static void directory_synced(struct request *req, int status)
+/* A name that the server has refused to remove is told once. */
+static int names_tell(struct inode *dir)
 {
-	op_finish(req, status ? status : make_first_refusal(req));
+	int error;
+
+	pthread_mutex_lock(&dir->lock);
+	error = dir->names_error;
+	dir->names_error = 0;
+	pthread_mutex_unlock(&dir->lock);
+	return error;
 }
 
-/* Directories change at the server only, but for the files that are made here. */
+static void directory_synced(struct request *req, int status)
+{
+	int failed = status ? 0 : names_tell(op_of(req)->inode);
+
+	if (!status && !failed)
+		failed = make_first_refusal(req);
+	op_finish(req, status ? status : failed);
+}
+
+/* Directories change at the server only, but for the names that are made and removed here. */
 void op_fsyncdir(struct request *req)
 {
-	struct op_about about = {.ino = {req->node}};
+	struct op_about about = {.ino = {req->node}, .changes = true};
 
 	op_begin(req);
 	if (make_first(req, &about, directory_synced))

@@ -24,6 +24,7 @@
 #include "daemon/lease/lease.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
+#include "daemon/ops/remove_here.h"
 #include "daemon/lease/wait_aside.h"
 #include "daemon/fuse/fuse_ops.h"
 #include "daemon/remote/paths.h"
@@ -84,6 +85,7 @@ void fs_fini(struct fs *fs)
 	local_answer_fini(fs->looks);
 	lease_keeper_fini(fs->leases);
 	grants_fini(fs->grants);
+	removed_fini(fs->removed);
 	unmade_fini(fs->unmade);
 	pause_fini(fs->pause);
 }
@@ -103,7 +105,7 @@ static int init_tables(struct fs *fs)
 	r = inode_table_init(fs->inodes, &inode_parts_hooks);
 	if (r)
 		goto err_pause;
-	r = fs_may_share(fs) ? local_answer_init(fs->looks) : 0;
+	r = fs_may_share(fs) || fs_keeps_names(fs) ? local_answer_init(fs->looks) : 0;
 	if (r)
 		goto err_inodes;
 	return 0;
@@ -133,6 +135,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	if (r)
 		return r;
 	unmade_init(fs->unmade);
+	removed_init(fs->removed, &remove_here_hooks);
 	grants_init(fs->grants);
 	grant_refill_init(fs->refill, &inode_return_refill_holders);
 	inode_return_init(fs->returns);
@@ -401,6 +404,16 @@ static void log_uncommitted(struct fs_thread *ft)
 		session_server(ft->thread->fs->session), n, ft->nacked);
 }
 
+static void log_not_removed(const struct fs *fs)
+{
+	unsigned n = atomic_load(&fs->removed->n);
+
+	if (n)
+		log_error("server %s: it did not answer before the mount's end: files that were "
+			  "removed last may be there again (files: %u)",
+			session_server(fs->session), n);
+}
+
 /* Commits dirty inodes, waits for messages and writes on their way, then ends the thread's part of
  * the session. */
 bool fs_stopped(struct io_thread *thread)
@@ -417,6 +430,8 @@ bool fs_stopped(struct io_thread *thread)
 		if (!through && left > 0)
 			return false;
 		log_uncommitted(ft);
+		if (!thread->index)
+			log_not_removed(thread->fs);
 		ft->stopped = true;
 		remote_stop(thread, left > 0 ? (unsigned)left : 0);
 	}

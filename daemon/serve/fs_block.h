@@ -11,6 +11,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/removed.h"
 #include "daemon/file/unmade.h"
 #include "daemon/kcache/expire.h"
 #include "daemon/lease/keep.h"
@@ -34,6 +35,7 @@ struct fs_parts {
 	struct access_policy access;
 	struct inode_table inodes;
 	struct unmade_files unmade;
+	struct removed_names removed;
 	struct grants grants;
 	struct grant_refill refill;
 	struct inode_returns returns;
@@ -70,6 +72,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	fs->access = &parts->access;
 	fs->inodes = &parts->inodes;
 	fs->unmade = &parts->unmade;
+	fs->removed = &parts->removed;
 	fs->grants = &parts->grants;
 	fs->refill = &parts->refill;
 	fs->returns = &parts->returns;

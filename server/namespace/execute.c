@@ -26,6 +26,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_RENAME] = ns_rename,
 	[RPC_COMMIT] = ns_commit,
 	[RPC_MAKE] = ns_make,
+	[RPC_REMOVALS] = ns_removals,
 	[RPC_GRANT] = ns_grant,
 	[RPC_RETURN] = ns_return,
 	[RPC_FALLOCATE] = ns_fallocate,

@@ -99,6 +99,33 @@ pack_small() {
 	[ $((unpacked - none)) -le $((files + 7)) ]
 }
 
+# make_many N, make_and_remove N: so many files, without a process for each.
+make_many() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		echo "$i" >"$mnt/small.$i"
+	done
+}
+
+make_and_remove() {
+	make_many "$1"
+	rm -r "$mnt"/small.*
+}
+
+# bats test_tags=only:tcp
+@test "with names=local files are removed by some hundred in one RPC" {
+	options=(-o names=local)
+	made=$(cost rpcs in_new make_many 400)
+	rm_folder
+	both=$(cost rpcs in_new make_and_remove 400)
+	mount_rmem
+	rmdir "$mnt/new"
+	umount_rmem
+	echo "RPCs: $((both - made)) to remove 400 files"
+	# Four messages would hold them. Some are sent by the second.
+	[ $((both - made)) -le 10 ]
+}
+
 # make_with_acl N: so many files in a folder in which the server makes them.
 make_with_acl() {
 	local i

@@ -80,6 +80,7 @@ calling() {
 	chmod) numbers='268|53' ;;
 	fallocate) numbers='285|47' ;;
 	lseek) numbers='8|62' ;;
+	getdents) numbers='217|61' ;;
 	esac
 	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
 }

@@ -57,6 +57,8 @@ moving=(give.offered give.standing give.told give.went give.gone take.ready take
 	take.connected take.serving)
 # Points of a mount that comes to share: share_later.bats.
 converting=(convert.stored)
+# A daemon that is killed while it tells of names that it has removed: names_removed.bats.
+removing=(removed.before removed.answered)
 # Points of a daemon that is killed, and of its successor: revive.bats.
 reviving=(rpc.sent rpc.answered open.recorded write.acknowledged revive.opened revive.adopted revive.connected
 	revive.settled revive.resent)
@@ -67,7 +69,7 @@ reviving=(rpc.sent rpc.answered open.recorded write.acknowledged revive.opened r
 	points=$({
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
 			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}" \
-			"${stopped[@]}" "${moving[@]}" "${converting[@]}" "${reviving[@]}"
+			"${stopped[@]}" "${moving[@]}" "${converting[@]}" "${removing[@]}" "${reviving[@]}"
 		cat "$BATS_TEST_DIRNAME"/{power,resize,exports}.bats | tr '\n' ' ' |
 			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)

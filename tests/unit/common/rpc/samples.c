@@ -49,6 +49,18 @@ struct rpc_tail extents_tail(void)
 	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
 }
 
+/* As long as all tails here. */
+static struct rpc_tail removals_tail(void)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, tail_bytes, sizeof(tail_bytes));
+	rpc_put_removal(&w, &(struct rpc_removal){1, 9, -7, true, str("a")});
+	rpc_put_removal(&w,
+		&(struct rpc_removal){UINT64_MAX, 8, 0, false, str("..twenty-four-more-bytes!")});
+	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
+}
+
 static struct rights rights_of(uint32_t owner)
 {
 	return (struct rights){true, {owner, owner}, {owner + 1, UINT32_MAX}};
@@ -149,6 +161,9 @@ struct rpc_request request_of(unsigned op)
 			{1, -8, 0100644, 022, 10, 11, NUMBERS_ANEW,
 				sizeof(tail_bytes) / RPC_EXTENT_BYTES, str("made")},
 			extents_tail()};
+		break;
+	case RPC_REMOVALS:
+		q.removals.tail = removals_tail();
 		break;
 	case RPC_GRANT:
 		q.grant = (struct rpc_grant){256, true};
@@ -308,6 +323,9 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_UNLINK:
 	case RPC_RMDIR:
 		p.remove = (struct rpc_remove_reply){attr_of(8), attr_of(1), 77};
+		break;
+	case RPC_REMOVALS:
+		p.removals = (struct rpc_removals_reply){300, 70000};
 		break;
 	case RPC_RENAME:
 		p.rename =

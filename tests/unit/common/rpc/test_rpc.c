@@ -462,6 +462,11 @@ static void changes__out_of_range(void **state)
 	q = request_of(RPC_COMMIT);
 	q.commit.size = UINT64_MAX;
 	assert_refused(&q);
+	q = request_of(RPC_REMOVALS);
+	q.removals.tail.len--;
+	assert_refused(&q);
+	q.removals.tail.len = 0;
+	assert_refused(&q);
 	q = request_of(RPC_RETURN);
 	q.ret.kind = 0;
 	assert_refused(&q);

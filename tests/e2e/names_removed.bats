@@ -1,0 +1,333 @@
+#!/usr/bin/env bats
+# names_removed.bats - with names=local a file's UNLINK is answered before the server knows of it. Nobody sees a
+# difference, and after a crash all is there that was to be, up to some moment.
+bats_require_minimum_version 1.5.0
+
+load helpers
+
+setup() {
+	setup_rmem
+	# shellcheck disable=SC2034 # the helpers take it
+	names_mode=local
+	start_server
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# make_files N [FOLDER]: so many files of this mount.
+make_files() {
+	local i
+	for ((i = 1; i <= $1; i++)); do
+		echo "$i" >"$mnt/${2:-folder}/$i"
+	done
+}
+
+make_folder() {
+	mkdir "$mnt/folder"
+	make_files "$1"
+}
+
+entries() {
+	find "$1" -mindepth 1 -maxdepth 1 | wc -l
+}
+
+kill_daemon() {
+	kill -KILL "$daemon_pid"
+	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+	daemon_pid=''
+	umount -l "$mnt" 2>/dev/null || true
+}
+
+# server_lacks PATH: it is not there for a mount that begins when this one was killed.
+server_lacks() {
+	kill_daemon
+	mount_rmem
+	[ ! -e "$mnt/$1" ]
+}
+
+@test "a file is gone at once, though the server stands still, and for all programs" {
+	mount_rmem
+	make_folder 20
+	suspend "$server_pid"
+	rm "$mnt/folder/3" "$mnt/folder/4"
+	[ ! -e "$mnt/folder/3" ]
+	run ! cat "$mnt/folder/3"
+	run ! rm "$mnt/folder/4"
+	# shellcheck disable=SC2012
+	ls "$mnt/folder" >"$dir/list" 3>&- &
+	lister=$!
+	until_true 10 calling "$lister" getdents || ! alive "$lister"
+	kill -CONT "$server_pid"
+	exit_status "$lister" 20
+	[ "$(sort -n "$dir/list")" = "$(printf '%s\n' 1 2 {5..20})" ]
+}
+
+@test "the server learns of it within about a second" {
+	mount_rmem
+	make_folder 5
+	rm "$mnt/folder/2"
+	lacks_it() {
+		! rmemfsctl who default /folder/2 "$socket" >"$dir/who" 2>&1
+	}
+	until_true 10 lacks_it
+}
+
+@test "a name that was removed can be anything else at once" {
+	mount_rmem
+	make_folder 12
+	cd "$mnt/folder"
+	before=$(stat -c %i 1)
+	rm 1 2 3 4 5 6 7
+	echo new >./1
+	mkdir 2
+	ln -s target 3
+	ln 8 4
+	mv 9 5
+	mkfifo 6
+	mv 1 7
+	rm 7
+	mv 10 7
+	echo again >./1
+	rm 1
+	echo last >./1
+	[ "$(stat -c %i 1)" -ne "$before" ]
+	rm 11
+	mkdir sub
+	mv sub 11
+	cd /
+	looks() {
+		cd "$mnt/folder"
+		[ "$(cat 1)" = last ] && [ -d 2 ] && [ "$(readlink 3)" = target ] && [ "$(stat -c %h 4)" -eq 2 ] &&
+			[ "$(cat 5)" = 9 ] && [ -p 6 ] && [ "$(cat 7)" = 10 ] && [ -d 11 ] && [ "$(cat 12)" = 12 ] &&
+			[ "$(entries .)" -eq 10 ]
+		cd /
+	}
+	holds_everywhere looks
+}
+
+@test "a folder can go as soon as its files have, and only then" {
+	mount_rmem
+	make_folder 300
+	rm "$mnt"/folder/{2..300}
+	run ! rmdir "$mnt/folder"
+	rm "$mnt/folder/1"
+	rmdir "$mnt/folder"
+	mkdir "$mnt/folder"
+	make_files 3
+	rm "$mnt/folder/2"
+	mkdir "$mnt/empty"
+	run ! mv -T "$mnt/empty" "$mnt/folder"
+	rm "$mnt/folder/1" "$mnt/folder/3"
+	mv -T "$mnt/empty" "$mnt/folder"
+	gone() {
+		[ "$(entries "$mnt/folder")" -eq 0 ] && [ "$(entries "$mnt")" -eq 1 ]
+	}
+	holds_everywhere gone
+}
+
+@test "a file that is open goes on without its name, and its memory comes back afterwards" {
+	mount_rmem
+	make_folder 3
+	free=$(stat -f -c %f "$mnt")
+	random_file "$dir/data" 3
+	cp "$dir/data" "$mnt/folder/big"
+	exec 7<>"$mnt/folder/big"
+	rm "$mnt/folder/big"
+	[ "$(stat -L -c %h /proc/self/fd/7)" -eq 0 ]
+	cmp "$dir/data" /proc/self/fd/7
+	sync "$mnt/folder"
+	printf changed >&7
+	printf changed | dd of="$dir/data" conv=notrunc status=none
+	cmp "$dir/data" /proc/self/fd/7
+	fsop uncache "$mnt"
+	cmp "$dir/data" /proc/self/fd/7
+	crash_server 7>&-
+	cmp "$dir/data" /proc/self/fd/7
+	exec 7>&-
+	is_free() {
+		[ "$(stat -f -c %f "$mnt")" -ge "$free" ]
+	}
+	until_true 20 is_free
+}
+
+@test "of a file with two names the other one stays" {
+	mount_rmem
+	make_folder 3
+	ln "$mnt/folder/1" "$mnt/folder/other"
+	rm "$mnt/folder/1"
+	[ "$(stat -c %h "$mnt/folder/other")" -eq 1 ]
+	rm "$mnt/folder/other"
+	echo new >"$mnt/folder/1"
+	looks() {
+		[ "$(cat "$mnt/folder/1")" = new ] && [ "$(entries "$mnt/folder")" -eq 3 ]
+	}
+	holds_everywhere looks
+}
+
+@test "times of a folder are those of the removal, before and after the server knows it" {
+	mount_rmem
+	make_folder 3
+	touch -d '2001-02-03' "$mnt/folder"
+	rm "$mnt/folder/2"
+	before=$(stat -c '%y %z' "$mnt/folder")
+	[[ $before != 2001* ]]
+	looks() {
+		[ "$(stat -c '%y %z' "$mnt/folder")" = "$before" ]
+	}
+	holds_everywhere looks
+}
+
+@test "fsync of a folder, or of any file, and a close make removals durable" {
+	mount_rmem
+	make_folder 9
+	exec 7<>"$mnt/folder/9"
+	for how in folder file close clean; do
+		echo "$how"
+		rm "$mnt/folder/1"
+		case $how in
+		folder) sync "$mnt" ;;
+		file) sync "$mnt/folder/9" ;;
+		close) echo new >"$mnt/new" ;;
+		clean) : <>"$mnt/folder/9" ;;
+		esac
+		server_lacks folder/1
+		exec 7>&- || true
+		echo 1 >"$mnt/folder/1"
+		rm -f "$mnt/new"
+		exec 7<>"$mnt/folder/9"
+	done
+	exec 7>&-
+}
+
+@test "with sync or dirsync a name is gone at the server when it is removed" {
+	for option in sync dirsync; do
+		mount_rmem -o "$option"
+		make_folder 2
+		rm "$mnt/folder/1"
+		server_lacks folder/1
+		rm -r "$mnt/folder"
+		umount_rmem
+	done
+}
+
+@test "umount, an upgrade, a snapshot and a change to read-only take removals along" {
+	mount_rmem
+	make_folder 9
+	rm "$mnt/folder/1"
+	remount
+	[ ! -e "$mnt/folder/1" ]
+	# The new mount knows names that it has looked up.
+	cat "$mnt"/folder/{2..9} >/dev/null
+	rm "$mnt/folder/2"
+	rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+	[ ! -e "$mnt/folder/2" ]
+	cat "$mnt"/folder/{3..9} >/dev/null
+	rm "$mnt/folder/3"
+	rmemfsctl snapshot default "$dir/image" "$socket"
+	rm "$mnt/folder/4"
+	rmemfs -c /dev/null -o remount,ro "$(mount_source)" "$mnt"
+	[ "$(entries "$mnt/folder")" -eq 5 ]
+	umount "$mnt"
+	stop_server
+	rm -r "${memory:?}"/*
+	start_server --restore "$dir/image"
+	mount_rmem
+	[ "$(entries "$mnt/folder")" -eq 6 ]
+	[ ! -e "$mnt/folder/3" ]
+}
+
+# fill NAME: a file that takes all that is left.
+fill() {
+	! dd if=/dev/zero of="$mnt/$1" bs=1M status=none 2>"$dir/full"
+	grep -q 'No space left' "$dir/full"
+}
+
+@test "memory and inodes of removed files can be used at once" {
+	stop_server
+	rm -r "${memory:?}"/*
+	server_conf=$dir/server.conf
+	echo 'exports = ( { name = "default"; size = "32MiB"; inodes = 300; } );' >"$server_conf"
+	start_server
+	mount_rmem
+	mkdir "$mnt/folder"
+	fill big
+	rm "$mnt/big"
+	random_file "$dir/data" 24
+	cp "$dir/data" "$mnt/data"
+	cmp "$dir/data" "$mnt/data"
+	rm "$mnt/data"
+	for i in 1 2; do
+		make_files 280
+		rm "$mnt"/folder/*
+	done
+	[ "$(entries "$mnt/folder")" -eq 0 ]
+}
+
+@test "names are removed once, wherever the server dies meanwhile" {
+	mount_rmem
+	points=(commit.after:1 reply.sent:1 name.changed:9)
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(commit.before:1 reply.none:1 name.changed:{1,20})
+	for point in "${points[@]}"; do
+		mkdir "$mnt/$point"
+		make_files 40 "$point"
+		kill_server
+		rm "$mnt/$point"/{1..20}
+		spawn_armed "$point"
+		expect_death "$point"
+		echo new >"$mnt/$point/5" &
+		writer=$!
+		start_server
+		wait "$writer"
+		[ "$(entries "$mnt/$point")" -eq 21 ]
+	done
+	everything() {
+		for point in "${points[@]}"; do
+			[ "$(cat "$mnt/$point/5")" = new ] &&
+				[ "$(cat "$mnt/$point"/{21..40})" = "$(printf '%s\n' {21..40})" ] &&
+				[ "$(entries "$mnt/$point")" -eq 21 ]
+		done
+	}
+	everything
+	remount
+	everything
+	run ! grep -q 'did not' "$dir/daemon.log"
+}
+
+# dies SEED POINT: the daemon dies there, or, if that is a number, so many milliseconds after the begin.
+dies() {
+	local runner=''
+	if [[ $2 == *.* ]]; then
+		RMEMFS_CRASH_AT=$2 mount_rmem
+	else
+		mount_rmem
+	fi
+	mkdir "$mnt/$1"
+	ordered run "$mnt/$1" "$dir/progress" "$1" 100000 2>>"$dir/ordered.log" 3>&- &
+	runner=$!
+	if [[ $2 != *.* ]]; then
+		sleep "$(printf '0.%03d' "$2")"
+		kill -KILL "$daemon_pid"
+	fi
+	exit_status "$daemon_pid" 60 || [ $? -eq 137 ]
+	daemon_pid=''
+	exit_status "$runner" 20 || [ $? -eq 1 ]
+	umount -l "$mnt"
+}
+
+@test "a daemon that is killed leaves a beginning of all that was to be, with all that was closed" {
+	local seed=0 points=(removed.before:{1,30} removed.answered:{2,7} 200)
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(removed.{before,answered}:{1..60..4} {100..900..50})
+	for point in "${points[@]}"; do
+		seed=$((seed + 1))
+		echo "$point"
+		dies "$seed" "$point"
+		mount_rmem
+		ordered check "$mnt/$seed" "$dir/progress" "$seed"
+		rm -r "${mnt:?}/$seed"
+		umount_rmem
+	done
+}

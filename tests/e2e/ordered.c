@@ -1,0 +1,307 @@
+/* ordered.c - makes and removes files in an order that a seed tells, and finds out afterwards how far
+ * that has come. For mounts whose daemon or server dies meanwhile.
+ *
+ *     ordered run DIR LOG SEED STEPS   changes DIR step by step, until all are done or one fails.
+ * LOG, on another filesystem, tells how far it is ordered check DIR LOG SEED       DIR has to be as
+ * it was after one of the steps: after the last one that made all before it durable, or a later
+ * one, up to the one that was under way. Prints which
+ *
+ * A file has the number of the step that made it. The close of a file, fsync of the folder, RENAME
+ * and MKDIR are steps that make all before them durable; a removal alone is not.
+ */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAMES = 150, FOLDERS = 3, BURST = 70 };
+
+struct progress {
+	uint64_t begun, ended, durable; /* numbers of steps */
+};
+
+enum kind { MAKE, REMOVE, RENAME, TOGGLE_FOLDER, SYNC };
+
+struct step {
+	enum kind kind;
+	unsigned name, to;
+};
+
+/* The state after some steps, and what chooses the next one. */
+struct tree {
+	uint64_t random, step;
+	uint64_t made_by[NAMES]; /* the step that made the file; 0: there is none */
+	bool folder;
+	enum kind burst;
+	unsigned left; /* steps of the burst */
+};
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static unsigned random_below(struct tree *t, unsigned n)
+{
+	t->random ^= t->random << 13;
+	t->random ^= t->random >> 7;
+	t->random ^= t->random << 17;
+	return (unsigned)(t->random >> 11) % n;
+}
+
+/* A name that is there, or is not, from a random one on. NAMES: none. */
+static unsigned find_name(struct tree *t, bool there)
+{
+	unsigned first = random_below(t, NAMES);
+
+	for (unsigned i = 0; i < NAMES; i++)
+		if (!t->made_by[(first + i) % NAMES] == !there)
+			return (first + i) % NAMES;
+	return NAMES;
+}
+
+static struct step choose(struct tree *t)
+{
+	static const struct step sync_all = {.kind = SYNC};
+	struct step s;
+
+	if (!t->left) {
+		t->burst = random_below(t, 2) ? MAKE : REMOVE;
+		t->left = 1 + random_below(t, BURST);
+	}
+	t->left--;
+	s = (struct step){.kind = t->burst};
+	switch (random_below(t, 60)) {
+	case 0:
+		return sync_all;
+	case 1:
+		s.kind = TOGGLE_FOLDER;
+		return s;
+	case 2:
+		s.kind = RENAME;
+		break;
+	default:
+		break;
+	}
+	s.name = find_name(t, s.kind != MAKE);
+	s.to = find_name(t, false);
+	if (s.name == NAMES || (s.kind == RENAME && s.to == NAMES))
+		return sync_all;
+	return s;
+}
+
+/* Takes the step in the tree alone. */
+static void take(struct tree *t, const struct step *s)
+{
+	t->step++;
+	switch (s->kind) {
+	case MAKE:
+		t->made_by[s->name] = t->step;
+		break;
+	case REMOVE:
+		t->made_by[s->name] = 0;
+		break;
+	case RENAME:
+		t->made_by[s->to] = t->made_by[s->name];
+		t->made_by[s->name] = 0;
+		break;
+	case TOGGLE_FOLDER:
+		t->folder = !t->folder;
+		break;
+	case SYNC:
+		break;
+	}
+}
+
+static struct tree tree_of(const char *seed)
+{
+	return (struct tree){.random = strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u};
+}
+
+static const char *path_of(unsigned name, char *path, size_t len)
+{
+	snprintf(path, len, "%u/file.%u", name % FOLDERS, name);
+	return path;
+}
+
+/* ---- run ------------------------------------------------------------------------------------- */
+
+static int make(const char *path, uint64_t step)
+{
+	char text[24];
+	int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)step);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), r;
+
+	if (fd < 0)
+		return -1;
+	r = write(fd, text, (size_t)len) == len ? 0 : -1;
+	return close(fd) == 0 ? r : -1;
+}
+
+static int sync_folder(void)
+{
+	int fd = open("0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -1 : fsync(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int carry_out(const struct tree *t, const struct step *s)
+{
+	char path[64], to[64];
+
+	path_of(s->name, path, sizeof(path));
+	switch (s->kind) {
+	case MAKE:
+		return make(path, t->step + 1);
+	case REMOVE:
+		return unlink(path);
+	case RENAME:
+		return rename(path, path_of(s->to, to, sizeof(to)));
+	case TOGGLE_FOLDER:
+		return t->folder ? rmdir("folder") : mkdir("folder", 0755);
+	case SYNC:
+		return sync_folder();
+	}
+	return -1;
+}
+
+static struct progress *map_log(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC, 0644);
+	struct progress *p;
+
+	if (fd < 0 || (flags & O_CREAT && ftruncate(fd, sizeof(*p)) < 0))
+		err(2, "%s", path);
+	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		err(2, "%s", path);
+	close(fd);
+	return p;
+}
+
+static int run(const char *dir, const char *log, const char *seed, uint64_t nsteps)
+{
+	volatile struct progress *p = map_log(log, O_RDWR | O_CREAT | O_TRUNC);
+	struct tree t = tree_of(seed);
+
+	if (chdir(dir) < 0 || mkdir("0", 0755) || mkdir("1", 0755) || mkdir("2", 0755))
+		err(2, "%s", dir);
+	while (t.step < nsteps) {
+		struct step s = choose(&t);
+
+		p->begun = t.step + 1;
+		if (carry_out(&t, &s) < 0) {
+			warn("step %llu of kind %d", (unsigned long long)t.step + 1, s.kind);
+			return 1;
+		}
+		take(&t, &s);
+		p->ended = t.step;
+		if (s.kind != REMOVE)
+			p->durable = t.step;
+	}
+	return 0;
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+/* 0: there is none; UINT64_MAX: it is empty. */
+static uint64_t made_by(unsigned name)
+{
+	char path[64], text[24] = "";
+	int fd = open(path_of(name, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0) {
+		if (errno != ENOENT)
+			err(2, "%s", path);
+		return 0;
+	}
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		err(2, "%s", path);
+	close(fd);
+	return n ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
+static struct tree look(void)
+{
+	struct tree t = {0};
+	struct stat st;
+
+	for (unsigned i = 0; i < NAMES; i++)
+		t.made_by[i] = made_by(i);
+	t.folder = stat("folder", &st) == 0;
+	return t;
+}
+
+static unsigned count_differences(const struct tree *a, const struct tree *b)
+{
+	unsigned n = a->folder != b->folder;
+
+	for (unsigned i = 0; i < NAMES; i++)
+		n += a->made_by[i] != b->made_by[i];
+	return n;
+}
+
+/* The file of the step that was under way may be there, and may be empty. */
+static void forgive_unfinished(
+	struct tree *now, const struct tree *before, const struct progress *p)
+{
+	struct tree next = *before;
+	struct step s;
+
+	if (p->begun == p->ended || before->step != p->ended)
+		return;
+	s = choose(&next);
+	if (s.kind == MAKE && now->made_by[s.name] == UINT64_MAX)
+		now->made_by[s.name] = before->made_by[s.name];
+}
+
+static int check(const char *dir, const char *log, const char *seed)
+{
+	const struct progress *p = map_log(log, O_RDWR);
+	struct tree t = tree_of(seed), now;
+	unsigned best = NAMES + 1;
+
+	if (chdir(dir) < 0)
+		err(2, "%s", dir);
+	for (now = look();;) {
+		struct tree seen = now;
+		unsigned n;
+		struct step s;
+
+		forgive_unfinished(&seen, &t, p);
+		n = count_differences(&seen, &t);
+		if (t.step >= p->durable && !n) {
+			printf("as after step %llu; durable: %llu, begun: %llu\n",
+				(unsigned long long)t.step, (unsigned long long)p->durable,
+				(unsigned long long)p->begun);
+			return 0;
+		}
+		if (t.step >= p->durable && n < best)
+			best = n;
+		if (t.step == p->begun)
+			break;
+		s = choose(&t);
+		take(&t, &s);
+	}
+	printf("as after no step from %llu to %llu: %u names differ at least\n",
+		(unsigned long long)p->durable, (unsigned long long)p->begun, best);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 6 && !strcmp(argv[1], "run"))
+		return run(argv[2], argv[3], argv[4], strtoull(argv[5], NULL, 10));
+	if (argc == 5 && !strcmp(argv[1], "check"))
+		return check(argv[2], argv[3], argv[4]);
+	errx(2, "usage: ordered run DIR LOG SEED STEPS | ordered check DIR LOG SEED");
+}

@@ -1,0 +1,411 @@
+/* Names that this client has taken away: one order, one message at a time, and what comes behind.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "daemon/file/commit.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/removed.h"
+#include "daemon/ops/ops.h"
+#include "tests/unit/daemon/fs_fixture.h"
+
+enum { PARENT = 60, OTHER = 61, FIRST_INO = 1000 };
+
+static struct fs_fixture fx;
+static struct removed_names *r;
+static bool in_use;
+static unsigned nsettled, nrefused;
+static int refused_by, went, nwent;
+
+static bool gives_up_locked(struct inode *inode)
+{
+	return !in_use;
+}
+
+static void settle(struct inode *inode, struct io_thread *thread)
+{
+	assert_null(inode->removed);
+	nsettled++;
+}
+
+static void refused(struct inode *inode, const struct removed *one, int status)
+{
+	refused_by = status;
+	nrefused++;
+}
+
+static const struct removed_hooks hooks = {gives_up_locked, settle, refused};
+
+static int setup(void **state)
+{
+	if (fs_fixture_init(&fx))
+		return -1;
+	fx.fs.sharing = fx.session.sharing = false;
+	r = fx.fs.removed;
+	r->hooks = &hooks;
+	in_use = false;
+	nsettled = nrefused = 0;
+	refused_by = went = nwent = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fs_fixture_fini(&fx);
+	return 0;
+}
+
+static void take_away(uint64_t ino, uint64_t parent, const char *name)
+{
+	struct inode *inode = inode_get(&fx.fs, ino);
+	struct removed *one = removed_new(inode, parent, name, 5);
+
+	assert_non_null(one);
+	pthread_mutex_lock(&inode->lock);
+	removed_add_locked(r, one);
+	pthread_mutex_unlock(&inode->lock);
+	removed_added(r, fx.threads[0]);
+	inode_put(inode);
+}
+
+static void take_some(unsigned n)
+{
+	static unsigned ino = FIRST_INO;
+	char name[16];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		take_away(ino++, PARENT, name);
+	}
+}
+
+/* The call that is to be sent next by thread 0; NULL: none. */
+static struct rpc_call *next_call(void)
+{
+	struct remote *at = &fx.remotes[0];
+	struct list *from[] = {
+		&at->rpc_waiting_reserved, &at->rpc_waiting_nested, &at->rpc_waiting};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(from); i++)
+		if (!list_empty(from[i]))
+			return list_entry(from[i]->next, struct rpc_call, link);
+	return NULL;
+}
+
+/* The names of the message that is sent: "a b+", with + for an inode that is kept. "": none. */
+static const char *told(void)
+{
+	static char text[4096];
+	const struct rpc_call *call = next_call();
+	struct rpc_removal removal;
+	struct wire_in in;
+	size_t at = 0;
+
+	text[0] = '\0';
+	if (!call || call->req.op != RPC_REMOVALS)
+		return text;
+	in = rpc_tail_reader(&call->req.removals.tail);
+	while (rpc_get_removal(&in, &removal))
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s%s", at ? " " : "",
+			removal.name.len, removal.name.s, removal.keep ? "+" : "");
+	return text;
+}
+
+static void end_call(const struct rpc_reply *rep)
+{
+	struct rpc_call *call = next_call();
+
+	assert_non_null(call);
+	assert_int_equal(call->req.op, rep->op);
+	assert_true(rpc_cancel(fx.threads[0], call));
+	call->done(call, rep);
+	fs_fixture_turn(&fx, 0);
+}
+
+static void answer(uint16_t done, uint32_t refusal)
+{
+	end_call(&(struct rpc_reply){.op = RPC_REMOVALS, .removals = {done, refusal}});
+}
+
+static void refuse_all(int status)
+{
+	end_call(&(struct rpc_reply){.op = RPC_REMOVALS, .status = status});
+}
+
+static void answered(struct request *req, const struct rpc_reply *rep)
+{
+	went = rep->status;
+	nwent++;
+}
+
+static struct request *begin(void)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_GETATTR);
+
+	op_of(req)->inode = fx.inode;
+	return req;
+}
+
+static struct request *ask(uint16_t op, uint64_t dir, const char *name)
+{
+	struct request *req = begin();
+
+	op_of(req)->call.req = (struct rpc_request){.op = op};
+	if (op == RPC_READDIR)
+		op_of(req)->call.req.readdir.ino = dir;
+	else
+		op_of(req)->call.req.name =
+			(struct rpc_name_request){.parent = dir, .name = op_name(name)};
+	op_rpc(req, answered);
+	return req;
+}
+
+/* Whether the request was sent at once. */
+static bool goes(uint16_t op, uint64_t dir, const char *name)
+{
+	struct request *req = ask(op, dir, name);
+	bool at_once = op_of(req)->wait == OP_AT_RPC;
+
+	if (at_once)
+		assert_true(rpc_cancel(fx.threads[0], &op_of(req)->call));
+	else
+		assert_true(op_cancel(req, -EINTR));
+	return at_once;
+}
+
+static void removed__are_queued_until_they_are_wanted(void **state)
+{
+	take_away(10, PARENT, "a");
+	take_away(11, OTHER, "b");
+	assert_string_equal(told(), "");
+	removed_flush(r, fx.threads[0]);
+	assert_string_equal(told(), "a b");
+	/* One message at a time: this one comes behind. */
+	take_away(12, PARENT, "c");
+	removed_flush(r, fx.threads[0]);
+	answer(2, 0);
+	assert_int_equal(nsettled, 2);
+	assert_string_equal(told(), "c");
+	answer(1, 0);
+	assert_string_equal(told(), "");
+	assert_false(removed_any(r));
+	assert_int_equal(nrefused, 0);
+}
+
+static void removed__as_many_as_a_message_takes_are_sent(void **state)
+{
+	take_some(REMOVED_MESSAGE - 1);
+	assert_null(next_call());
+	take_some(1);
+	assert_non_null(next_call());
+	take_some(REMOVED_QUEUE - 1);
+	assert_true(removed_has_room(r));
+	take_some(1);
+	assert_false(removed_has_room(r));
+	for (unsigned i = 0; i < REMOVED_QUEUE / REMOVED_MESSAGE + 1; i++)
+		answer(REMOVED_MESSAGE, 0);
+	assert_false(removed_any(r));
+	assert_null(next_call());
+}
+
+static void removed__long_names_fill_more_messages(void **state)
+{
+	char name[NAME_BYTES_MAX + 1];
+	unsigned n = 0;
+
+	memset(name, 'n', sizeof(name));
+	name[NAME_BYTES_MAX] = '\0';
+	for (unsigned i = 0; i < REMOVED_MESSAGE; i++)
+		take_away(FIRST_INO + i, PARENT, name);
+	while (removed_any(r)) {
+		struct rpc_call *call = next_call();
+		uint64_t len = call->req.removals.tail.len;
+
+		assert_true(len && len <= REMOVED_TAIL_BYTES);
+		answer((uint16_t)(len / (RPC_REMOVAL_BYTES + NAME_BYTES_MAX)), 0);
+		removed_flush(r, fx.threads[0]);
+		n++;
+	}
+	assert_int_equal(nsettled, REMOVED_MESSAGE);
+	assert_true(n > 1);
+}
+
+static void removed__one_in_use_is_kept(void **state)
+{
+	take_away(10, PARENT, "a");
+	in_use = true;
+	removed_flush(r, fx.threads[0]);
+	assert_string_equal(told(), "a+");
+	answer(1, 0);
+}
+
+/* The others are not held up. */
+static void removed__what_the_server_refuses_is_told(void **state)
+{
+	take_away(10, PARENT, "a");
+	take_away(11, PARENT, "b");
+	take_away(12, PARENT, "c");
+	removed_flush(r, fx.threads[0]);
+	answer(1, ESTALE);
+	assert_int_equal(nrefused, 1);
+	assert_int_equal(refused_by, -ESTALE);
+	assert_string_equal(told(), "c");
+	answer(1, 0);
+	assert_false(removed_any(r));
+	assert_int_equal(nsettled, 3);
+}
+
+static void removed__a_message_that_is_refused_is_tried_in_parts(void **state)
+{
+	take_away(10, PARENT, "a");
+	take_away(11, PARENT, "b");
+	take_away(12, PARENT, "c");
+	removed_flush(r, fx.threads[0]);
+	refuse_all(-EIO);
+	assert_string_equal(told(), "a");
+	answer(1, 0);
+	assert_string_equal(told(), "b");
+	refuse_all(-EIO);
+	assert_int_equal(nrefused, 1);
+	assert_string_equal(told(), "c");
+	answer(1, 0);
+	/* Later ones go together again. */
+	take_away(13, PARENT, "d");
+	take_away(14, PARENT, "e");
+	removed_flush(r, fx.threads[0]);
+	assert_string_equal(told(), "d e");
+	answer(2, 0);
+}
+
+/* The store has room for one only, or a hostile server tells of none. */
+static void removed__what_is_left_is_sent_again(void **state)
+{
+	take_away(10, PARENT, "a");
+	take_away(11, PARENT, "b");
+	removed_flush(r, fx.threads[0]);
+	answer(1, 0);
+	assert_string_equal(told(), "b");
+	answer(0, 0);
+	assert_int_equal(refused_by, -EPROTO);
+	assert_false(removed_any(r));
+	take_away(10, PARENT, "a");
+	removed_flush(r, fx.threads[0]);
+	answer(7, EIO);
+	assert_false(removed_any(r));
+	assert_int_equal(nrefused, 1);
+}
+
+static void removed__all_end_with_the_session(void **state)
+{
+	take_away(10, PARENT, "a");
+	take_away(11, PARENT, "b");
+	removed_flush(r, fx.threads[0]);
+	fx.session.lost = true;
+	refuse_all(-ESTALE);
+	assert_int_equal(nrefused, 2);
+	assert_false(removed_any(r));
+}
+
+static void request__that_changes_something_comes_behind_all(void **state)
+{
+	struct request *req;
+
+	take_away(10, PARENT, "a");
+	req = ask(RPC_RMDIR, OTHER, "other");
+	assert_int_equal(op_of(req)->wait, OP_AT_REMOVED);
+	assert_string_equal(told(), "a");
+	/* It does not wait for those that come later. */
+	take_away(11, PARENT, "b");
+	answer(1, 0);
+	assert_int_equal(next_call()->req.op, RPC_RMDIR);
+	end_call(&(struct rpc_reply){.op = RPC_RMDIR, .status = -ENOTEMPTY});
+	assert_int_equal(went, -ENOTEMPTY);
+	assert_int_equal(nwent, 1);
+}
+
+static void request__that_reads_waits_for_its_names_alone(void **state)
+{
+	take_away(10, PARENT, "a");
+	assert_true(goes(RPC_LOOKUP, PARENT, "b"));
+	assert_true(goes(RPC_LOOKUP, OTHER, "a"));
+	assert_true(goes(RPC_READDIR, OTHER, NULL));
+	assert_true(goes(RPC_STATFS, 0, ""));
+	assert_null(next_call());
+	assert_false(goes(RPC_LOOKUP, PARENT, "a"));
+	assert_false(goes(RPC_READDIR, PARENT, NULL));
+	assert_false(goes(RPC_UNLINK, OTHER, "b"));
+	answer(1, 0);
+	assert_null(next_call());
+	assert_true(goes(RPC_READDIR, PARENT, NULL));
+}
+
+/* Closed data counts as part of the order. */
+static void commit__comes_behind(void **state)
+{
+	int status;
+
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->commit.times_dirty = true;
+	commit_dirty_locked(fx.inode, fx.threads[0]);
+	pthread_mutex_unlock(&fx.inode->lock);
+	take_away(10, PARENT, "a");
+	commit_start(fx.inode, fx.threads[0]);
+	assert_true(fx.inode->commit.running);
+	assert_false(commit_wait(begin(), fx.inode, &status, NULL));
+	fs_fixture_turn(&fx, 0);
+	assert_string_equal(told(), "a");
+	answer(1, 0);
+	assert_int_equal(next_call()->req.op, RPC_COMMIT);
+	assert_int_equal(fs_thread_of(fx.threads[0])->nbackground, 1);
+}
+
+static void tick__is_through_when_all_are_answered(void **state)
+{
+	assert_true(commit_tick(fx.threads[0]));
+	take_away(10, PARENT, "a");
+	assert_false(commit_tick(fx.threads[0]));
+	assert_false(commit_tick(fx.threads[1]));
+	answer(1, 0);
+	assert_true(commit_tick(fx.threads[0]));
+	assert_true(commit_tick(fx.threads[1]));
+}
+
+static void fsyncdir__waits_and_tells_a_refusal_once(void **state)
+{
+	take_away(10, PARENT, "a");
+	op_fsyncdir(fs_fixture_make(&fx, 0, 0, OP_FSYNCDIR));
+	assert_int_equal(fs_fixture_told(&fx, 0), FIXTURE_WAITS);
+	fx.inode->names_error = -EIO;
+	answer(1, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	op_fsyncdir(fs_fixture_make(&fx, 0, 0, OP_FSYNCDIR));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(removed__are_queued_until_they_are_wanted),
+		CASE(removed__as_many_as_a_message_takes_are_sent),
+		CASE(removed__long_names_fill_more_messages),
+		CASE(removed__one_in_use_is_kept),
+		CASE(removed__what_the_server_refuses_is_told),
+		CASE(removed__a_message_that_is_refused_is_tried_in_parts),
+		CASE(removed__what_is_left_is_sent_again),
+		CASE(removed__all_end_with_the_session),
+		CASE(request__that_changes_something_comes_behind_all),
+		CASE(request__that_reads_waits_for_its_names_alone),
+		CASE(commit__comes_behind),
+		CASE(tick__is_through_when_all_are_answered),
+		CASE(fsyncdir__waits_and_tells_a_refusal_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

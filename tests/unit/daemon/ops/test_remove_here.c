@@ -1,0 +1,235 @@
+/* A mount with names=local: the names that it removes by itself, and those that it leaves to the
+ * server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/file/removed.h"
+#include "daemon/file/unmade.h"
+#include "daemon/lease/local_answer.h"
+#include "daemon/ops/ops.h"
+#include "tests/unit/daemon/fs_fixture.h"
+
+enum { FILE_INO = 100 };
+
+static struct fs_fixture fx;
+static struct inode *file;
+
+/* The fixture's inode is a directory, and "name" is a file there. */
+static int setup(void **state)
+{
+	struct attr dir = {.ino = FIXTURE_INO, .mode = S_IFDIR | 0755, .nlink = 2, .mtime = 1};
+	struct attr attr = {.ino = FILE_INO, .mode = S_IFREG | 0644, .nlink = 1};
+
+	if (fs_fixture_init(&fx))
+		return -1;
+	fx.fs.sharing = fx.session.sharing = false;
+	fx.fs.options.names = NAMES_LOCAL;
+	fx.fs.options.session.sharing = false;
+	fx.session.lease_ms = 60000;
+	fx.session.renewed_ms = now_ms();
+	fx.inode->type = S_IFDIR;
+	inode_learn(fx.inode, &dir, inode_epoch(&fx.fs), NULL);
+	file = inode_get(&fx.fs, FILE_INO);
+	inode_learn(file, &attr, inode_epoch(&fx.fs), NULL);
+	local_answer_name_is(fs_fixture_make(&fx, 1, 0, OP_UNLINK), fx.inode, "name", FILE_INO);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	inode_put(file);
+	fs_fixture_fini(&fx);
+	return 0;
+}
+
+/* Whether the server is asked. */
+static bool asks(void)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_UNLINK);
+
+	op_unlink(req);
+	return op_of(req)->call.req.op == RPC_UNLINK;
+}
+
+static void unlink__is_answered_without_the_server(void **state)
+{
+	int64_t mtime = fx.inode->attr.mtime;
+	struct attr attr;
+
+	assert_false(asks());
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+	assert_non_null(file->removed);
+	assert_true(file->orphan);
+	assert_true(inode_attr(file, &attr));
+	assert_int_equal(attr.nlink, 0);
+	assert_true(fx.inode->attr.mtime > mtime);
+	assert_int_equal(file->removed->time, fx.inode->attr.mtime);
+	/* The next LOOKUP is told so at once. */
+	op_lookup(fs_fixture_make(&fx, 0, 0, OP_LOOKUP));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+static void unlink__of_a_name_that_is_not_known_asks(void **state)
+{
+	local_answer_forget_name(fx.inode, "name");
+	assert_true(asks());
+	assert_null(file->removed);
+}
+
+static void unlink__asks_where_the_file_does_not_go_with_the_name(void **state)
+{
+	file->attr.nlink = 2;
+	assert_true(asks());
+	assert_false(file->orphan);
+}
+
+static void unlink__asks_while_the_file_is_changed(void **state)
+{
+	inode_change_begin(file);
+	assert_true(asks());
+	inode_change_end(file, NULL);
+}
+
+static void unlink__asks_while_the_directory_is_changed(void **state)
+{
+	inode_change_begin(fx.inode);
+	assert_true(asks());
+	assert_null(file->removed);
+}
+
+static void unlink__asks_of_what_is_no_file(void **state)
+{
+	file->type = S_IFLNK;
+	assert_true(asks());
+}
+
+static void unlink__asks_when_the_lease_of_the_session_has_ended(void **state)
+{
+	fx.session.renewed_ms = 0;
+	assert_true(asks());
+}
+
+static void unlink__asks_while_a_remount_waits(void **state)
+{
+	atomic_store(&fx.fs.committing_all, true);
+	assert_true(asks());
+}
+
+static void unlink__asks_where_there_are_quotas(void **state)
+{
+	fx.session.quotas = 1;
+	assert_true(asks());
+}
+
+static void unlink__asks_of_a_file_that_the_server_does_not_know(void **state)
+{
+	struct rpc_make make = {.parent = FIXTURE_INO, .name = {"name", 4}};
+
+	file->unmade = unmade_new(FILE_INO, &make);
+	unmade_add(fx.fs.unmade, file->unmade);
+	/* The MAKE comes first. */
+	op_unlink(fs_fixture_make(&fx, 0, 0, OP_UNLINK));
+	assert_null(file->removed);
+	assert_int_equal(fs_fixture_told(&fx, 0), FIXTURE_WAITS);
+}
+
+static struct rpc_call *sent(void)
+{
+	struct list *reserved = &fx.remotes[0].rpc_waiting_reserved;
+
+	assert_false(list_empty(reserved));
+	return list_entry(reserved->next, struct rpc_call, link);
+}
+
+static bool keeps(void)
+{
+	struct wire_in in = rpc_tail_reader(&sent()->req.removals.tail);
+	struct rpc_removal removal;
+
+	assert_true(rpc_get_removal(&in, &removal));
+	assert_int_equal(removal.ino, FILE_INO);
+	return removal.keep;
+}
+
+static void answer(uint16_t done, uint32_t refused)
+{
+	struct rpc_call *call = sent();
+	struct rpc_reply rep = {.op = RPC_REMOVALS, .removals = {done, refused}};
+
+	assert_true(rpc_cancel(fx.threads[0], call));
+	call->done(call, &rep);
+	fs_fixture_turn(&fx, 0);
+}
+
+static void file__that_nobody_uses_ends_with_its_name(void **state)
+{
+	assert_false(asks());
+	assert_false(file->returned);
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	assert_false(keeps());
+	assert_true(file->returned);
+	answer(1, 0);
+	assert_null(file->removed);
+	assert_true(inode_return_is_idle(&fx.fs));
+}
+
+/* A RELEASE that comes before the message is sent counts; one that comes later brings a RETURN. */
+static void file__that_is_open_is_returned_when_it_is_closed(void **state)
+{
+	file->nopen = 1;
+	assert_false(asks());
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	assert_true(keeps());
+	file->nopen = 0;
+	inode_return_settle(file, fx.threads[0]);
+	assert_false(file->returned);
+	answer(1, 0);
+	assert_true(file->returned);
+	assert_false(inode_return_is_idle(&fx.fs));
+}
+
+static void file__that_the_server_does_not_remove_is_there_again(void **state)
+{
+	assert_false(asks());
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	answer(0, EIO);
+	assert_false(file->orphan);
+	assert_false(file->returned);
+	assert_false(file->attr_valid);
+	assert_false(fx.inode->attr_valid);
+	assert_int_equal(fx.inode->names_error, -EIO);
+	assert_true(inode_return_is_idle(&fx.fs));
+	/* The server is asked for it. */
+	op_lookup(fs_fixture_make(&fx, 0, 0, OP_LOOKUP));
+	assert_int_equal(fs_fixture_told(&fx, 0), FIXTURE_WAITS);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(unlink__is_answered_without_the_server),
+		CASE(unlink__of_a_name_that_is_not_known_asks),
+		CASE(unlink__asks_where_the_file_does_not_go_with_the_name),
+		CASE(unlink__asks_while_the_file_is_changed),
+		CASE(unlink__asks_while_the_directory_is_changed),
+		CASE(unlink__asks_of_what_is_no_file),
+		CASE(unlink__asks_when_the_lease_of_the_session_has_ended),
+		CASE(unlink__asks_while_a_remount_waits),
+		CASE(unlink__asks_where_there_are_quotas),
+		CASE(unlink__asks_of_a_file_that_the_server_does_not_know),
+		CASE(file__that_nobody_uses_ends_with_its_name),
+		CASE(file__that_is_open_is_returned_when_it_is_closed),
+		CASE(file__that_the_server_does_not_remove_is_there_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
