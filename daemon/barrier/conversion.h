@@ -31,8 +31,14 @@
  * answers under leases, which stay true while the mount is alone. They have ended before another
  * mount is let in (told_ms).
  *
- * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and asks the
- * server for locks, as one that shares does. So neither needs anything here.
+ * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and keeps locks
+ * by itself (local_locks.h). While it PINS, the server learns of all locks. It lets nobody in
+ * before that, so it grants them, and no other mount gets one that is had here.
+ *
+ * The same is done, and nothing else, before a mount that is alone is remounted read-only, since
+ * others that only read may be beside it then:
+ *
+ *     NONE ──remount──> DRAINS ──> STILL ──> PINS ──the server has all locks──> NONE
  *
  * The server ends a session that takes longer than the lease time. Then the mount renews it
  * (session_renewal.h), as one that shares, in whatever state it is.
@@ -71,6 +77,7 @@ struct conversion {
 	pthread_mutex_t lock;
 	uint32_t idle;   /* a bit for each thread that is, in this phase */
 	bool back;       /* it is to be alone; under the lock */
+	bool locks;      /* the server is to learn of locks, and that is all; under the lock */
 	int64_t back_ms; /* not before; under the lock */
 	/* Thread 0's. */
 	struct rpc_call call;

@@ -9,7 +9,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
-#include "daemon/lock/locks.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/file/inode.h"
 
 struct lock_owner {
@@ -27,6 +27,7 @@ void inode_locks_init(struct inode_locks *locks)
 {
 	list_init(&locks->owners);
 	list_init(&locks->leaving);
+	locks->local = NULL;
 }
 
 void inode_locks_fini(struct inode_locks *locks)
@@ -35,6 +36,7 @@ void inode_locks_fini(struct inode_locks *locks)
 
 	while ((link = list_pop(&locks->owners)))
 		free(list_entry(link, struct lock_owner, link));
+	local_locks_delete(locks->local);
 }
 
 static struct lock_owner *lock_owner_owner_of(struct list *pos)
@@ -63,6 +65,14 @@ static struct lock_owner *find_whole_locked(const struct inode *inode, const str
 		if (o->kind == LOCK_KIND_FLOCK && o->handle == handle)
 			return o;
 	}
+	return NULL;
+}
+
+static struct lock_owner *find_number_locked(const struct inode *inode, uint64_t number)
+{
+	list_for_each (pos, &inode->locks->owners)
+		if (lock_owner_owner_of(pos)->number == number)
+			return lock_owner_owner_of(pos);
 	return NULL;
 }
 
@@ -142,15 +152,31 @@ void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* What was freed here may have been all, whichever range it was. */
+static bool has_freed_all_locked(const struct inode *inode, const struct rpc_lock *lock)
+{
+	if (local_locks_are_kept(inode->fs))
+		return !local_locks_has_locked(inode, lock->owner);
+	return !lock->start && lock->end >= INT64_MAX;
+}
+
 void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
 {
-	if (lock->start || lock->end < INT64_MAX)
-		return;
+	struct lock_owner *o;
+
 	pthread_mutex_lock(&inode->lock);
-	list_for_each (pos, &inode->locks->owners)
-		if (lock_owner_owner_of(pos)->number == lock->owner)
-			lock_owner_owner_of(pos)->freed = true;
+	o = find_number_locked(inode, lock->owner);
+	if (o && has_freed_all_locked(inode, lock))
+		o->freed = true;
 	pthread_mutex_unlock(&inode->lock);
+}
+
+void lock_owner_lost_locked(struct inode *inode, uint64_t number)
+{
+	const struct lock_owner *o = find_number_locked(inode, number);
+
+	if (o && o->handle)
+		atomic_store(&o->handle->unlocked, true);
 }
 
 bool lock_owners_forget_locked(struct inode *inode)
@@ -167,6 +193,7 @@ bool lock_owners_forget_locked(struct inode *inode)
 		}
 		free(o);
 	}
+	local_locks_forget_locked(inode);
 	return any;
 }
 
@@ -192,14 +219,6 @@ unsigned lock_owners_describe_locked(
 		};
 	}
 	return i;
-}
-
-static struct lock_owner *find_number_locked(const struct inode *inode, uint64_t number)
-{
-	list_for_each (pos, &inode->locks->owners)
-		if (lock_owner_owner_of(pos)->number == number)
-			return lock_owner_owner_of(pos);
-	return NULL;
 }
 
 static struct handle *find_handle_locked(const struct inode *inode, uint64_t number)
@@ -353,21 +372,31 @@ void lock_give_up(const struct request *req, struct inode *inode, const struct r
 {
 	struct release *r;
 
+	if (local_locks_are_kept(inode->fs)) {
+		struct rpc_lock none = *lock;
+
+		none.type = LOCK_FREE;
+		local_locks_set(inode, &none);
+		return;
+	}
 	pthread_mutex_lock(&inode->lock);
 	r = release_new_locked(inode, lock);
 	pthread_mutex_unlock(&inode->lock);
 	release_start(req->thread, r);
 }
 
-/* Gives up all locks of the owner. NULL: it has none, or there is no memory, and it is
- * remembered. */
+/* Gives up all locks of the owner. NULL: it has none, or has none any more, or there is no memory,
+ * and it is remembered. */
 static struct release *release_all_locked(struct inode *inode, struct lock_owner *o)
 {
 	struct rpc_lock all = {
 		.ino = inode->ino, .owner = o->number, .end = LOCK_END_MAX, .kind = o->kind};
-	struct release *r = o->has ? release_new_locked(inode, &all) : NULL;
+	bool here = local_locks_are_kept(inode->fs);
+	struct release *r = o->has && !here ? release_new_locked(inode, &all) : NULL;
 
-	if (r) {
+	if (o->has && here)
+		local_locks_free_locked(inode, o->number, o->kind);
+	if (r || here) {
 		o->has = false;
 		forget_unused_locked(o);
 	}
