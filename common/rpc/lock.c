@@ -9,7 +9,7 @@ struct rebuilt {
 	size_t n;
 };
 
-static bool is_before(const struct lock *a, const struct lock *b)
+bool lock_is_before(const struct lock *a, const struct lock *b)
 {
 	if (a->kind != b->kind)
 		return a->kind < b->kind;
@@ -56,7 +56,7 @@ static void insert(struct rebuilt *r, const struct lock *lock)
 {
 	size_t i = r->n++;
 
-	for (; i && is_before(lock, &r->v[i - 1]); i--)
+	for (; i && lock_is_before(lock, &r->v[i - 1]); i--)
 		r->v[i] = r->v[i - 1];
 	r->v[i] = *lock;
 }

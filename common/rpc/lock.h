@@ -57,6 +57,9 @@ static inline bool lock_conflict(const struct lock *a, const struct lock *b)
 	       (a->type == LOCK_EXCLUSIVE || b->type == LOCK_EXCLUSIVE);
 }
 
+/* The order of a session's locks of an inode. */
+bool lock_is_before(const struct lock *a, const struct lock *b);
+
 /* Gives the owner the range as this type, or frees it, with v[0..n), the locks that a session has
  * of an inode. The result is in out, which has room for n + 2, and whose number is returned. */
 size_t lock_set_range(struct lock *out, const struct lock *v, size_t n, const struct lock *lock);

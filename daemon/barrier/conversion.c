@@ -24,6 +24,7 @@
 #include "daemon/lock/lock_register.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/record/record.h"
 
 /* The kernel of a mount that is alone keeps an answer for this part of the lease time at most. */
 enum { TTL_SHARE = 4 };
@@ -72,9 +73,31 @@ uint32_t conversion_told_ms(const struct fs *fs)
 	return (uint32_t)max_i64(c->ttl_ms, c->told_ms - now_ms());
 }
 
+/* What a successor has to know (record.h). */
+static void note_told(struct fs *fs)
+{
+	struct record_head *head = fs->record ? record_head(fs->record) : NULL;
+
+	if (!head)
+		return;
+	atomic_store(&head->ttl_ms, fs->conversion->ttl_ms);
+	atomic_store(&head->told_ms, fs->conversion->told_ms);
+	atomic_store(&head->has_shared, atomic_load(&fs->has_shared));
+}
+
 void conversion_adopt(struct fs *fs, uint32_t told_ms)
 {
 	fs->conversion->ttl_ms = told_ms;
+	note_told(fs);
+}
+
+void conversion_revive(struct fs *fs)
+{
+	const struct record_head *head = record_head(fs->record);
+	int64_t left_ms = max_i64(0, atomic_load(&head->told_ms) - now_ms());
+
+	atomic_store(&fs->has_shared, atomic_load(&head->has_shared));
+	conversion_adopt(fs, (uint32_t)max_i64(atomic_load(&head->ttl_ms), left_ms));
 }
 
 uint32_t conversion_ttl_ms(const struct fs *fs, uint32_t ms)
@@ -92,8 +115,12 @@ static void note_ttl(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 	struct conversion *c = fs->conversion;
 
-	if (!thread->index && !fs->sharing)
-		c->ttl_ms = (uint32_t)max_u64(c->ttl_ms, session_lease_ms(fs->session) / TTL_SHARE);
+	uint32_t ttl_ms = session_lease_ms(fs->session) / TTL_SHARE;
+
+	if (thread->index || fs->sharing || ttl_ms <= c->ttl_ms)
+		return;
+	c->ttl_ms = ttl_ms;
+	note_told(fs);
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -133,6 +160,9 @@ void conversion_is_over(struct fs *fs)
 	fs->conversion->back = false;
 	fs->conversion->locks = false;
 	commit_all(fs, false);
+	/* It did not come to CONVERT_SHARES, or that was refused. */
+	if (local_locks_are_kept(fs))
+		record_set_alone(fs->record, true);
 	conversion_go_on(fs, phase, CONVERSION_NONE);
 }
 
@@ -143,6 +173,7 @@ void conversion_wanted(struct io_thread *thread)
 	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) ||
 		!conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
 		return;
+	record_set_alone(fs->record, false);
 	fs->conversion->began_ms = now_ms();
 	log_notice("server %s: another mount of the export waits: this one ends what it is at, and "
 		   "shares the export from then on",
@@ -433,6 +464,7 @@ static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
 		kernel_names_forget(&fs->looks->shown);
 		atomic_store(&fs->sharing, false);
 		session_is_alone(fs->session);
+		note_told(fs);
 		local_locks_begin(fs);
 		log_notice("server %s: no other mount has the export any more: this one needs no "
 			   "leases",

@@ -43,6 +43,9 @@
  * The server ends a session that takes longer than the lease time. Then the mount renews it
  * (session_renewal.h), as one that shares, in whatever state it is.
  *
+ * A mount that has a record (record.h) can be revived while it is alone. From DRAINS on, until it is
+ * alone again, it can't: CONVERT_SHARES may have been sent, and leases and pins are not recorded.
+ *
  * THREADS    Each thread holds its own requests, and says for itself that it is idle. Thread 0 does
  *            the rest, while all are idle.
  */
@@ -111,6 +114,8 @@ bool conversion_is_under_way(const struct fs *fs);
  * this one has told it so. */
 uint32_t conversion_told_ms(const struct fs *fs);
 void conversion_adopt(struct fs *fs, uint32_t told_ms);
+/* The same by the record of a killed daemon, and whether it has ever shared. */
+void conversion_revive(struct fs *fs);
 
 /* Before a request of a mount that may be converted begins. False: it is held, and begin() follows.
  * STATFS, which changes nothing that counts, goes on. */

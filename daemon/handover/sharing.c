@@ -264,7 +264,7 @@ int sharing_adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r)
 	if (err)
 		return err;
 	__atomic_store_n(&fs->locks->number, state.lock_number, __ATOMIC_RELAXED);
-	atomic_store(&fs->locks->local, state.locks_are_kept);
+	local_locks_adopt(fs, state.locks_are_kept);
 	memcpy(fs->looks->names.keys, state.name_keys, sizeof(state.name_keys));
 	for (uint64_t i = 0; !err && i < state.ninodes; i++)
 		err = adopt_inode(fs, r);

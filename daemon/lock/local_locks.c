@@ -9,7 +9,9 @@
 #include "common/base/util.h"
 #include "daemon/file/inode.h"
 #include "daemon/lock/local_circle.h"
+#include "daemon/lock/local_notes.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/record/record.h"
 
 enum { ROOM_MIN = 4 };
 
@@ -30,15 +32,22 @@ bool local_locks_are_kept(const struct fs *fs)
 	return atomic_load_explicit(&fs->locks->local, memory_order_acquire);
 }
 
+void local_locks_adopt(struct fs *fs, bool kept)
+{
+	atomic_store(&fs->locks->local, kept);
+	if (fs->options.session.converts)
+		record_set_alone(fs->record, kept);
+}
+
 void local_locks_begin(struct fs *fs)
 {
-	atomic_store(&fs->locks->local,
+	local_locks_adopt(fs,
 		fs->options.session.converts && !fs->sharing && !session_is_read_only(fs->session));
 }
 
 void local_locks_end(struct fs *fs)
 {
-	atomic_store(&fs->locks->local, false);
+	local_locks_adopt(fs, false);
 }
 
 void local_locks_delete(struct local_locks *t)
@@ -47,6 +56,8 @@ void local_locks_delete(struct local_locks *t)
 		return;
 	free(t->v);
 	free(t->spare);
+	free(t->notes);
+	free(t->spare_notes);
 	free(t);
 }
 
@@ -66,13 +77,15 @@ static struct local_locks *make_locked(struct inode *inode)
 }
 
 /* Both halves have room for the same number. */
-static bool make_room(struct local_locks *t, size_t n)
+static bool make_room(const struct inode *inode, struct local_locks *t, size_t n)
 {
 	size_t room = max_u64(n, max_u64(2 * t->room, ROOM_MIN));
 	struct lock *v, *spare;
 
 	if (n <= t->room)
 		return true;
+	if (!local_notes_make_room(inode, t, room))
+		return false;
 	v = realloc(t->v, room * sizeof(*v));
 	if (v)
 		t->v = v;
@@ -150,12 +163,13 @@ static int set_locked(struct inode *inode, const struct lock *lock)
 	struct locks *locks = inode->fs->locks;
 	size_t n;
 
-	if (!t || !make_room(t, most_after(t, lock)))
+	if (!t || !make_room(inode, t, most_after(t, lock)))
 		return -ENOLCK;
 	n = lock_set_range(t->spare, t->v, t->n, lock);
 	if (n > LOCKS_MAX || (n > t->n && is_too_many(locks, lock, n - t->n)))
 		return -ENOLCK;
 	atomic_fetch_add(&locks->nlocal, n - t->n);
+	local_notes_change_locked(inode, t, n);
 	replace_locked(t, n);
 	look_locked(t);
 	return 0;
@@ -242,6 +256,7 @@ void local_locks_forget_locked(struct inode *inode)
 	if (!t)
 		return;
 	atomic_fetch_sub(&inode->fs->locks->nlocal, t->n);
+	local_notes_end_locked(inode, t);
 	t->n = t->nregistered = 0;
 	t->stands = false;
 }

@@ -43,6 +43,8 @@ bool local_locks_are_kept(const struct fs *fs);
 /* No request is under way, and nobody has a lock, or all locks go: it does from now on, if it may.
  */
 void local_locks_begin(struct fs *fs);
+/* The same for a mount that another daemon has had. */
+void local_locks_adopt(struct fs *fs, bool kept);
 /* The server has all of them from now on. */
 void local_locks_end(struct fs *fs);
 /* Of an inode that goes; NULL: it had none. */
@@ -79,8 +81,7 @@ void local_locks_leave_all(struct inode *inode);
 
 /* ---- of a mount that moves to another daemon, or is revived ---------------------------------- */
 
-/* A lock as it was described. One of an owner that has other locks there gets joined with them, and
- * an exclusive one wins. -ENOMEM. */
+/* A lock as it was described, or recorded, in place of what its owner has there. -ENOMEM. */
 int local_locks_adopt_locked(struct inode *inode, const struct lock *lock);
 /* It waits, behind all that were adopted before it. -ENOMEM. */
 int local_locks_adopt_wait(struct local_wait *wait);

@@ -12,17 +12,6 @@
 #include "daemon/lock/local_locks.h"
 #include "daemon/file/inode.h"
 
-struct lock_owner {
-	struct list link;      /* inode_locks.owners */
-	uint64_t number;       /* the server's name for it */
-	uint64_t kernel;       /* the kernel's name, for record locks */
-	struct handle *handle; /* the handle by which it locked last; NULL: that is closed */
-	uint8_t kind;
-	bool has;        /* it has locks, or may have some */
-	bool freed;      /* it gave up all locks, and has got none since */
-	unsigned nasked; /* answers on their way that may give it one */
-};
-
 void inode_locks_init(struct inode_locks *locks)
 {
 	list_init(&locks->owners);
@@ -84,14 +73,14 @@ static struct lock_owner *lock_owner_find_locked(
 		       : find_records_locked(inode, req->args.lock_owner);
 }
 
-static struct lock_owner *make_locked(struct inode *inode, const struct request *req)
+static struct lock_owner *make_locked(struct inode *inode, uint64_t kernel, uint8_t kind)
 {
 	struct lock_owner *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return NULL;
-	o->kernel = req->args.lock_owner;
-	o->kind = req->args.lock.kind;
+	o->kernel = kernel;
+	o->kind = kind;
 	/* The kernel scrambles its names, so the last bits tell processes apart. */
 	o->number = locks_number(inode->fs->locks) << LOCK_PROCESS_BITS;
 	if (o->kind == LOCK_KIND_POSIX)
@@ -125,7 +114,7 @@ int lock_owner_asks(const struct request *req, struct inode *inode, struct rpc_l
 	pthread_mutex_lock(&inode->lock);
 	o = lock_owner_find_locked(inode, req);
 	if (!o && may_get)
-		o = make_locked(inode, req);
+		o = make_locked(inode, req->args.lock_owner, req->args.lock.kind);
 	if (o && may_get) {
 		o->handle = handle_of(req);
 		o->nasked++;
@@ -250,6 +239,26 @@ int lock_owner_adopt_locked(struct inode *inode, const struct lock_owner_kept *k
 	o->has = kept->has;
 	o->freed = kept->freed;
 	list_add_tail(&inode->locks->owners, &o->link);
+	return 0;
+}
+
+int lock_owner_revive_locked(
+	struct inode *inode, const struct lock_owner_kept *recorded, uint64_t *number)
+{
+	struct handle *handle = find_handle_locked(inode, recorded->handle);
+	struct lock_owner *o;
+
+	if (!handle)
+		return -ENOENT;
+	o = recorded->kind == LOCK_KIND_FLOCK ? find_whole_locked(inode, handle)
+					      : find_records_locked(inode, recorded->kernel);
+	if (!o)
+		o = make_locked(inode, recorded->kernel, recorded->kind);
+	if (!o)
+		return -ENOMEM;
+	o->handle = handle;
+	o->has = true;
+	*number = o->number;
 	return 0;
 }
 

@@ -74,6 +74,10 @@ unsigned lock_owners_describe_locked(
 	const struct inode *inode, struct lock_owner_kept *v, unsigned n);
 /* Before the threads run; the inode has its handles. -ENOMEM; -EINVAL: it makes no sense. */
 int lock_owner_adopt_locked(struct inode *inode, const struct lock_owner_kept *kept);
+/* The owner of a lock of a killed daemon (record.h), by the kernel's names. -ENOENT: the handle was
+ * closed, and the lock with it. -ENOMEM. */
+int lock_owner_revive_locked(
+	struct inode *inode, const struct lock_owner_kept *recorded, uint64_t *number);
 /* An adopted owner waits for a lock, as after lock_owner_asks(). -EINVAL: there is none of that
  * number. */
 int lock_owner_waits_locked(struct inode *inode, uint64_t number);

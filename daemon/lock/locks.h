@@ -17,7 +17,9 @@
 #include "common/base/list.h"
 #include "common/rpc/lock.h"
 
+struct handle;
 struct inode;
+struct record_lock;
 
 struct locks {
 	pthread_mutex_t lock;
@@ -34,6 +36,18 @@ struct locks {
 	uint64_t searches;         /* under circles */
 };
 
+/* lock_owner.h's. */
+struct lock_owner {
+	struct list link;      /* inode_locks.owners */
+	uint64_t number;       /* the server's name for it */
+	uint64_t kernel;       /* the kernel's name, for record locks */
+	struct handle *handle; /* the handle by which it locked last; NULL: that is closed */
+	uint8_t kind;
+	bool has;        /* it has locks, or may have some */
+	bool freed;      /* it gave up all locks, and has got none since */
+	unsigned nasked; /* answers on their way that may give it one */
+};
+
 /* Of an inode. */
 struct inode_locks {
 	struct list owners;        /* struct lock_owner */
@@ -41,9 +55,16 @@ struct inode_locks {
 	struct local_locks *local; /* NULL: it never had any */
 };
 
+struct lock_note {
+	struct record_lock *entry; /* NULL: there was no room */
+	bool kept;                 /* it is the new lock's, too */
+};
+
 /* The locks of an inode that the mount keeps by itself. */
 struct local_locks {
 	struct lock *v, *spare; /* sorted; the other half of changes */
+	/* Of a mount that has a record (record.h): where each of v and of spare is there. */
+	struct lock_note *notes, *spare_notes;
 	size_t n, room;
 	struct list waits;  /* struct local_wait, in the order they came */
 	bool stands;        /* the server is learning of the locks: nothing is granted */

@@ -12,7 +12,8 @@
  *     locker close PATH                 locks record 0 by one descriptor, closes another after a
  *                                       line, and keeps the first until the next one
  *     locker spin KIND PATH N           locks and unlocks it N times
- *     locker count KIND PATH N          adds one N times to the number in the file, locked
+ *     locker count KIND PATH N [OTHER]  adds one N times to the number in the file, or in another
+ *                                       one, with the file locked
  */
 #include <err.h>
 #include <errno.h>
@@ -174,12 +175,12 @@ static void add_one(int fd, const char *path)
 
 static int count(char **args)
 {
-	int fd = opened(args[1]);
+	int fd = opened(args[1]), number = args[3] ? opened(args[3]) : fd;
 
 	for (long n = atol(args[2]); n; n--) {
 		if (locked(fd, args[0], F_WRLCK, 0, true) < 0)
 			err(1, "%s can't be locked", args[1]);
-		add_one(fd, args[1]);
+		add_one(number, args[1]);
 		if (locked(fd, args[0], F_UNLCK, 0, true) < 0)
 			err(1, "%s can't be unlocked", args[1]);
 	}
@@ -218,7 +219,7 @@ int main(int argc, char **argv)
 		return pieces(args);
 	if (strcmp(command, "spin") == 0 && argc == 5)
 		return spin(args);
-	if (strcmp(command, "count") == 0 && argc == 5)
+	if (strcmp(command, "count") == 0 && (argc == 5 || argc == 6))
 		return count(args);
 	errx(2, "see the head of locker.c");
 }
