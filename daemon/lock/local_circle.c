@@ -66,7 +66,7 @@ static void look_at_holders(struct search *s, const struct local_wait *wait)
 	pthread_mutex_unlock(&wait->inode->lock);
 }
 
-/* What was found is in no list of the search afterwards. */
+/* Waits that it has found are in no list of the search afterwards. */
 static bool run(struct search *s)
 {
 	struct list *link;

@@ -141,7 +141,7 @@ void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* What was freed here may have been all, whichever range it was. */
+/* Any range may have been the last that its owner had here. */
 static bool has_freed_all_locked(const struct inode *inode, const struct rpc_lock *lock)
 {
 	if (local_locks_are_kept(inode->fs))

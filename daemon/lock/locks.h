@@ -2,8 +2,8 @@
  * knows waits and owners, and what an inode has.
  *
  * THREADS    locks.lock guards the waits, and locks.circles those for record locks that the mount
- *            keeps by itself (local_locks.h). What is said to be atomic is so. What is an inode's
- *            is under its lock.
+ *            keeps by itself (local_locks.h). Fields that are said to be atomic are so. Those of
+ *            an inode are under its lock.
  */
 #ifndef RMEMFS_DAEMON_LOCK_LOCKS_H
 #define RMEMFS_DAEMON_LOCK_LOCKS_H
