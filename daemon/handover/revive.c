@@ -27,8 +27,10 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/record/record.h"
 
-/* Pages of a file are dropped in steps, of which this is the first. */
-enum { LOOK_MS = 5, DROP_BYTES = 2 << 20 };
+enum { LOOK_MS = 5 };
+
+/* Pages of a file are dropped in steps. The first one may be all: mostly there are few. */
+static const uint64_t FIRST_STEP = UINT64_C(1) << 62;
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -116,19 +118,16 @@ static int revive_adopt_handle(struct record_handle *entry, void *arg)
 }
 
 /* What the kernel has of it is not recorded, and others may come, who change it. So the kernel may
- * have all pages, perhaps mapped. If the mount has ever shared it may check by any owner, and may
- * have been told that there is no end. */
+ * have all pages, perhaps mapped, and check by any owner. No file was open when it became alone, so
+ * the kernel has learnt the end of those that are open now. */
 static int revive_adopt_cache(struct fs *fs, uint64_t ino)
 {
-	bool has_shared = atomic_load(&fs->has_shared);
 	const struct cached_pages all = {
 		.ranges = {{.from = 0, .to = (uint64_t)INT64_MAX + 1}},
 		.nranges = 1,
-		.step = DROP_BYTES,
+		.step = FIRST_STEP,
 		.mapped = true,
-		.endless = has_shared,
-		.raised = has_shared,
-		.was_raised = has_shared,
+		.was_raised = atomic_load(&fs->has_shared),
 	};
 	struct inode *inode = fs_may_share(fs) ? inode_find(fs, ino) : NULL;
 	int err = 0;

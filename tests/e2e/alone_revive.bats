@@ -190,6 +190,9 @@ do_something() {
 	says one got
 	strike
 	echo again >&"$fd"
+	[ "$(stat -c %s "$mnt/file")" = 6 ]
+	ls -l "$mnt" >/dev/null
+	[ "$(stat -c %s "$mnt/file")" = 6 ]
 	exec {fd}>&-
 	[ "$(locks_of had)" = 1 ]
 	mount_number 2 ,share_later
@@ -212,13 +215,19 @@ do_something() {
 	if grep -q ENODEV "$dir/said.map"; then skip "MAP_SHARED needs Linux 6.9"; fi
 	exec {fd}<"$mnt/mapped"
 	head -c 4096 <&"$fd" >/dev/null
+	mkdir "$mnt/folder"
+	exec {folder}<"$mnt/folder"
 	strike
 	mount_number 2 ,share_later
 	printf b | dd of="$dir/2/mapped" conv=notrunc status=none
 	tell map
 	says map 'a b'
 	[ "$(head -c 1 "/proc/self/fd/$fd")" = b ]
-	exec {fd}<&-
+	chmod 640 "/proc/$$/fd/$fd"
+	[ "$(stat -c %a "$dir/2/mapped")" = 640 ]
+	chmod 750 "/proc/$$/fd/$folder"
+	[ "$(stat -c %a "$dir/2/folder")" = 750 ]
+	exec {fd}<&- {folder}<&-
 	kill "$(cat "$dir/pid.map")"
 }
 
