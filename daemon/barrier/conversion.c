@@ -73,7 +73,7 @@ uint32_t conversion_told_ms(const struct fs *fs)
 	return (uint32_t)max_i64(c->ttl_ms, c->told_ms - now_ms());
 }
 
-/* What a successor has to know (record.h). */
+/* A successor has to know it (record.h). */
 static void note_told(struct fs *fs)
 {
 	struct record_head *head = fs->record ? record_head(fs->record) : NULL;

@@ -117,9 +117,9 @@ static int revive_adopt_handle(struct record_handle *entry, void *arg)
 	return err;
 }
 
-/* What the kernel has of it is not recorded, and others may come, who change it. So the kernel may
- * have all pages, perhaps mapped, and check by any owner. No file was open when it became alone, so
- * the kernel has learnt the end of those that are open now. */
+/* The record does not say what the kernel has of it, and others may come, who change it. So the
+ * kernel may have all pages, perhaps mapped, and check by any owner. No file was open when it
+ * became alone, so the kernel has learnt the end of those that are open now. */
 static int revive_adopt_cache(struct fs *fs, uint64_t ino)
 {
 	const struct cached_pages all = {

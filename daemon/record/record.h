@@ -16,7 +16,7 @@
  *
  * A count of lookups may be too high by the answers that the kernel did not get, and never too low.
  * Locks may be those from before a change or those from after it, or both, until the kernel is
- * answered: new entries come before old ones go. Who takes them joins those of one owner, and
+ * answered: new entries come before old ones go. A successor joins those of one owner, and
  * exclusive ones win.
  *
  * A mount that may share its export later (share_later) can be revived while it is alone at the

@@ -254,7 +254,7 @@ static void set__too_many_of_the_mount__is_refused(void **state)
 	atomic_store(&fx.fs.locks->nlocal, SESSION_LOCKS_MAX - 1);
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 20, 29), -ENOLCK);
-	/* Who has reached the limit must be able to unlock. */
+	/* An owner that has reached the limit must be able to unlock. */
 	assert_int_equal(set(0, LOCK_FREE, 5, 5), 0);
 	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 	assert_int_equal(atomic_load(&fx.fs.locks->nlocal), SESSION_LOCKS_MAX - 1);
