@@ -487,7 +487,7 @@ above_transports=(acl_twins attributes guide health idmapped install metrics nam
 	quickstart shared_locks shared_owners shared_times sharing squash squash_server syscalls twins units unseen userns
 	watch who)
 shared=(cost faults mount shared_faults shared_fence "${local_only[@]}")
-long=(shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
+long=(alone_locks alone_revive shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
 areas=("${long[@]}") remote=() wired=()
 for area in "$root"/tests/e2e/*.bats; do
 	area=$(basename "$area" .bats)

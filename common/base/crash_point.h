@@ -5,8 +5,8 @@
  * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
  * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, share_later.bats,
- * upgrade.bats, names_removed.bats and revive.bats use each of these points; kill.bats holds this list against the
- * code:
+ * alone_locks.bats, names_removed.bats, upgrade.bats and revive.bats use each of these points;
+ * kill.bats holds this list against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
@@ -23,6 +23,7 @@
  *     resize.written  resize.told                     rmemfsctl: an export becomes larger
  *     attach.before  attach.stored                    a session begins
  *     convert.stored                                  a session that was alone shares
+ *     lock.stored                                     a lock was had, or given up
  *     session.ending  session.drained                 it ends; a step of taking back what it had
  *     commit.before  commit.after                     a batch's transaction
  *     reply.none  reply.sent                          after it, before the first or between replies

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "daemon/admin/look.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/pages/grants.h"
 #include "daemon/remote/session.h"
@@ -256,6 +257,15 @@ static json_t *describe_options(const struct fs *fs)
 		verbs);
 }
 
+/* Those that the mount answers by itself; null: the kernel has them, or the server. */
+static json_t *describe_locks(const struct fs *fs)
+{
+	if (!local_locks_are_kept(fs))
+		return json_null();
+	return json_pack("{s:o, s:o}", "had", json_u64(atomic_load(&fs->locks->nlocal)), "waits",
+		json_u64(atomic_load(&fs->locks->nlocal_waits)));
+}
+
 static void describe_mount(
 	const struct mount_facts *facts, const struct session_view *session, json_t *to)
 {
@@ -300,6 +310,7 @@ char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned
 	json_object_set_new(root, "threads", describe_threads(look, n));
 	json_object_set_new(root, "oldest_request_ms", json_integer(oldest_ms(look, n, now_ns)));
 	json_object_set_new(root, "no_room_ms", describe_no_room(facts->first));
+	json_object_set_new(root, "locks", describe_locks(fs));
 	json_object_set_new(root, "waiting", describe_waiting(look, n));
 	json_object_set_new(root, "requests", describe_requests(look, n, now_ns));
 	json_object_set_new(root, "operations", describe_ops(facts->first));

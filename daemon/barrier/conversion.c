@@ -20,8 +20,11 @@
 #include "daemon/lease/keep.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/local_answer.h"
+#include "daemon/lock/local_locks.h"
+#include "daemon/lock/lock_register.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/record/record.h"
 
 /* The kernel of a mount that is alone keeps an answer for this part of the lease time at most. */
 enum { TTL_SHARE = 4 };
@@ -70,9 +73,31 @@ uint32_t conversion_told_ms(const struct fs *fs)
 	return (uint32_t)max_i64(c->ttl_ms, c->told_ms - now_ms());
 }
 
+/* A successor has to know it (record.h). */
+static void note_told(struct fs *fs)
+{
+	struct record_head *head = fs->record ? record_head(fs->record) : NULL;
+
+	if (!head)
+		return;
+	atomic_store(&head->ttl_ms, fs->conversion->ttl_ms);
+	atomic_store(&head->told_ms, fs->conversion->told_ms);
+	atomic_store(&head->has_shared, atomic_load(&fs->has_shared));
+}
+
 void conversion_adopt(struct fs *fs, uint32_t told_ms)
 {
 	fs->conversion->ttl_ms = told_ms;
+	note_told(fs);
+}
+
+void conversion_revive(struct fs *fs)
+{
+	const struct record_head *head = record_head(fs->record);
+	int64_t left_ms = max_i64(0, atomic_load(&head->told_ms) - now_ms());
+
+	atomic_store(&fs->has_shared, atomic_load(&head->has_shared));
+	conversion_adopt(fs, (uint32_t)max_i64(atomic_load(&head->ttl_ms), left_ms));
 }
 
 uint32_t conversion_ttl_ms(const struct fs *fs, uint32_t ms)
@@ -90,8 +115,12 @@ static void note_ttl(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 	struct conversion *c = fs->conversion;
 
-	if (!thread->index && !fs->sharing)
-		c->ttl_ms = (uint32_t)max_u64(c->ttl_ms, session_lease_ms(fs->session) / TTL_SHARE);
+	uint32_t ttl_ms = session_lease_ms(fs->session) / TTL_SHARE;
+
+	if (thread->index || fs->sharing || ttl_ms <= c->ttl_ms)
+		return;
+	c->ttl_ms = ttl_ms;
+	note_told(fs);
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -129,7 +158,11 @@ void conversion_is_over(struct fs *fs)
 		return;
 	fs->conversion->telling = false;
 	fs->conversion->back = false;
+	fs->conversion->locks = false;
 	commit_all(fs, false);
+	/* It did not come to CONVERT_SHARES, or that was refused. */
+	if (local_locks_are_kept(fs))
+		record_set_alone(fs->record, true);
 	conversion_go_on(fs, phase, CONVERSION_NONE);
 }
 
@@ -140,6 +173,7 @@ void conversion_wanted(struct io_thread *thread)
 	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) ||
 		!conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
 		return;
+	record_set_alone(fs->record, false);
 	fs->conversion->began_ms = now_ms();
 	log_notice("server %s: another mount of the export waits: this one ends what it is at, and "
 		   "shares the export from then on",
@@ -232,11 +266,18 @@ struct running {
 	unsigned n;
 };
 
+/* A remount to read-only waits for this, if the mount keeps locks. */
+static bool is_held_by_us(const struct request *req, const struct op *op)
+{
+	return op->wait == OP_AT_CONVERSION ||
+	       (op->wait == OP_AT_REMOUNT && local_locks_are_kept(req->thread->fs));
+}
+
 static void count_running(struct request *req, void *arg)
 {
 	struct running *running = arg;
 
-	if (op_of(req)->wait == OP_AT_CONVERSION || req->op == OP_STATFS)
+	if (is_held_by_us(req, op_of(req)) || req->op == OP_STATFS)
 		return;
 	running->n += !(running->drains && conversion_is_for_cache(req));
 }
@@ -322,8 +363,17 @@ static void pin_open(struct inode *inode, void *arg)
 static unsigned pin_all(struct fs *fs)
 {
 	fs->conversion->nlacking = 0;
-	inode_each(fs, pin_open, fs);
+	if (!fs->conversion->locks)
+		inode_each(fs, pin_open, fs);
 	return fs->conversion->nlacking;
+}
+
+/* Whether the server knows all that it has to before others are let in. */
+static bool is_all_told(struct fs *fs)
+{
+	unsigned npins = pin_all(fs), nlocks = lock_register_all(fs);
+
+	return !npins && !nlocks;
 }
 
 static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
@@ -414,6 +464,8 @@ static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
 		kernel_names_forget(&fs->looks->shown);
 		atomic_store(&fs->sharing, false);
 		session_is_alone(fs->session);
+		note_told(fs);
+		local_locks_begin(fs);
 		log_notice("server %s: no other mount has the export any more: this one needs no "
 			   "leases",
 			session_server(fs->session));
@@ -477,6 +529,8 @@ static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase
 		conversion_go_on(fs, phase, CONVERSION_STILL);
 	else if (!drains && fs->conversion->back)
 		return_all(fs);
+	else if (!drains && fs->conversion->locks)
+		conversion_go_on(fs, phase, CONVERSION_PINS);
 	else if (!drains && inode_return_is_idle(fs) &&
 		 conversion_go_on(fs, phase, CONVERSION_TELLS))
 		conversion_send(thread, CONVERT_SHARES, shares);
@@ -487,8 +541,13 @@ static void pinned(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 	const struct conversion *c = fs->conversion;
 
-	if (thread->index || !remote_has_no_calls(thread) || pin_all(fs))
+	if (thread->index || !remote_has_no_calls(thread) || !is_all_told(fs))
 		return;
+	lock_register_end(fs);
+	if (c->locks) {
+		conversion_is_over(fs);
+		return;
+	}
 	commit_all(fs, false);
 	log_info(
 		"server %s: the mount goes by leases after a pause of %lld ms; files that are open: "
@@ -508,6 +567,36 @@ static void forget_in_time(struct io_thread *thread)
 	conversion_send(thread, CONVERT_FORGOT, forgot);
 }
 
+/* A remount to read-only has begun (remount.h). */
+static void tell_locks(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct conversion *c = fs->conversion;
+
+	if (thread->index || atomic_load(&fs->remount->phase) != REMOUNT_COMMITS ||
+		!local_locks_are_kept(fs))
+		return;
+	pthread_mutex_lock(&c->lock);
+	if (phase_of(fs) == CONVERSION_NONE) {
+		c->idle = 0;
+		c->locks = true;
+		atomic_store_explicit(&c->phase, CONVERSION_DRAINS, memory_order_release);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void step(struct io_thread *thread, enum conversion_phase phase)
+{
+	if (phase == CONVERSION_DRAINS || phase == CONVERSION_STILL)
+		drain_or_stand(thread, phase);
+	else if (phase == CONVERSION_RETURNS)
+		give_back(thread);
+	else if (phase == CONVERSION_PINS)
+		pinned(thread);
+	else if (phase == CONVERSION_FORGETS)
+		forget_in_time(thread);
+}
+
 void conversion_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
@@ -516,16 +605,12 @@ void conversion_step(struct io_thread *thread)
 	if (!fs->options.session.converts)
 		return;
 	note_ttl(thread);
-	if (phase == CONVERSION_NONE || fs_is_renewing(fs) || session_has_ended(fs->session))
+	if (fs_is_renewing(fs) || session_has_ended(fs->session))
 		return;
-	if (session_lost(fs->session))
+	if (phase == CONVERSION_NONE)
+		tell_locks(thread);
+	else if (session_lost(fs->session))
 		conversion_is_over(fs);
-	else if (phase == CONVERSION_DRAINS || phase == CONVERSION_STILL)
-		drain_or_stand(thread, phase);
-	else if (phase == CONVERSION_RETURNS)
-		give_back(thread);
-	else if (phase == CONVERSION_PINS)
-		pinned(thread);
-	else if (phase == CONVERSION_FORGETS)
-		forget_in_time(thread);
+	else
+		step(thread, phase);
 }

@@ -31,11 +31,21 @@
  * answers under leases, which stay true while the mount is alone. They have ended before another
  * mount is let in (told_ms).
  *
- * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and asks the
- * server for locks, as one that shares does. So neither needs anything here.
+ * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and keeps locks
+ * by itself (local_locks.h). While it PINS, the server learns of all locks. It lets nobody in
+ * before that, so it grants them, and no other mount gets one that is had here.
+ *
+ * The same is done, and nothing else, before a mount that is alone is remounted read-only, since
+ * others that only read may be beside it then:
+ *
+ *     NONE ──remount──> DRAINS ──> STILL ──> PINS ──the server has all locks──> NONE
  *
  * The server ends a session that takes longer than the lease time. Then the mount renews it
  * (session_renewal.h), as one that shares, in whatever state it is.
+ *
+ * A mount that has a record (record.h) can be revived while it is alone. From DRAINS on, until it
+ * is alone again, it can't: CONVERT_SHARES may have been sent, and leases and pins are not
+ * recorded.
  *
  * THREADS    Each thread holds its own requests, and says for itself that it is idle. Thread 0 does
  *            the rest, while all are idle.
@@ -71,6 +81,7 @@ struct conversion {
 	pthread_mutex_t lock;
 	uint32_t idle;   /* a bit for each thread that is, in this phase */
 	bool back;       /* it is to be alone; under the lock */
+	bool locks;      /* the server is to learn of locks, and that is all; under the lock */
 	int64_t back_ms; /* not before; under the lock */
 	/* Thread 0's. */
 	struct rpc_call call;
@@ -104,6 +115,8 @@ bool conversion_is_under_way(const struct fs *fs);
  * this one has told it so. */
 uint32_t conversion_told_ms(const struct fs *fs);
 void conversion_adopt(struct fs *fs, uint32_t told_ms);
+/* The same by the record of a killed daemon, and whether it has ever shared. */
+void conversion_revive(struct fs *fs);
 
 /* Before a request of a mount that may be converted begins. False: it is held, and begin() follows.
  * STATFS, which changes nothing that counts, goes on. */

@@ -10,6 +10,7 @@
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/op_inode.h"
+#include "daemon/lock/local_locks.h"
 
 void remount_init(struct remount *r, struct fs *fs, bool read_only)
 {
@@ -72,13 +73,15 @@ static bool writes(const struct fs_thread *ft)
 	return ft->freeze->nwriting || !list_empty(&ft->freeze->held);
 }
 
-/* The kernel lets nobody write by now, so a clean thread stays clean. */
+/* The kernel lets nobody write by now, so a clean thread stays clean. Locks that the mount keeps by
+ * itself are told to the server first: conversion.h. */
 static bool is_clean(struct io_thread *thread)
 {
 	const struct fs_thread *ft = fs_thread_of(thread);
 	bool committed = commit_tick(thread), told = access_time_tick(thread);
 
-	return committed && told && !ft->nbackground && !writes(ft);
+	return committed && told && !ft->nbackground && !writes(ft) &&
+	       !local_locks_are_kept(thread->fs);
 }
 
 void remount_step(struct io_thread *thread)

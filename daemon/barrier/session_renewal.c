@@ -10,6 +10,7 @@
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/lock/lock_owner.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
@@ -130,6 +131,7 @@ static void forget(struct io_thread *thread)
 	/* One that was alone, and did not share in time, comes back as one of several. */
 	session_share(fs->session);
 	fs_begin_sharing(fs);
+	local_locks_end(fs);
 	conversion_is_over(fs);
 	session_begin_anew(fs->session);
 	/* Operations that waited for room go on, in the new session. */

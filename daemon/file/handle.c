@@ -32,6 +32,7 @@ void handle_record(const struct handle *handle, uint64_t opened_by)
 	atomic_store_explicit(&note->flags,
 		HANDLE_COUNTS | (handle->writes ? HANDLE_WRITES : 0) |
 			(handle->appends ? HANDLE_APPENDS : 0) |
+			(handle->stores ? HANDLE_STORES : 0) |
 			(uint32_t)handle->kind << HANDLE_KIND_SHIFT,
 		memory_order_release);
 }

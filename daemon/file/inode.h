@@ -13,10 +13,10 @@
  *            inode numbers, which are never used again, so a file handle with one stays valid.
  * THREADS    Fields belong to inode.lock, but for those that are said to be atomic. Two inodes are
  *            never locked at once, and inode_put() is not called with any of the locks below held.
- * LOCK ORDER a shard of the table > an inode > one of: grants, allowances, returns, the keeper of
- *            leases > one of: an inbox, a notifier's jobs, a session, a bucket of names. The other
- *            locks of a mount (locks, releases, renewal, remount, freeze, expiries) are taken
- *            inside none of these, and have none but the last ones inside.
+ * LOCK ORDER a shard of the table > locks.circles > an inode > one of: grants, allowances, returns,
+ *            the keeper of leases, locks.lock > one of: an inbox, a notifier's jobs, a session, a
+ *            bucket of names. The other locks of a mount (releases, renewal, remount, freeze,
+ *            expiries) are taken inside none of these, and have none but the last ones inside.
  */
 #ifndef RMEMFS_DAEMON_FILE_INODE_H
 #define RMEMFS_DAEMON_FILE_INODE_H

@@ -72,9 +72,10 @@ static uint64_t wanted_with(const struct fuse_wishes *wishes, uint32_t minor)
 		flags &= ~(uint64_t)FUSE_DIRECT_IO_ALLOW_MMAP;
 	if (wishes->ids)
 		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
+	/* One that shares may be alone at first, and revived then. */
+	flags |= FUSE_HAS_RESEND;
 	if (wishes->sharing)
 		return flags | wanted_with_others;
-	flags |= FUSE_HAS_RESEND;
 	return flags | (wishes->write_back ? FUSE_WRITEBACK_CACHE : 0);
 }
 

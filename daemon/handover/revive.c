@@ -6,22 +6,31 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/transfer.h"
 #include "daemon/handover/describe.h"
 #include "daemon/handover/state.h"
+#include "daemon/kcache/kernel_owner.h"
+#include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/stale_pages.h"
+#include "daemon/lock/local_locks.h"
+#include "daemon/lock/lock_owner.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/record/record.h"
 
 enum { LOOK_MS = 5 };
+
+/* Pages of a file are dropped in steps. The first one may be all: mostly there are few. */
+static const uint64_t FIRST_STEP = UINT64_C(1) << 62;
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -87,6 +96,7 @@ static int revive_adopt_handle(struct record_handle *entry, void *arg)
 		.number = atomic_load(&entry->number),
 		.kind = (uint8_t)(flags >> HANDLE_KIND_SHIFT),
 		.writes = flags & HANDLE_WRITES,
+		.stores = flags & HANDLE_STORES,
 		.appends = flags & HANDLE_APPENDS,
 		.appended = flags & HANDLE_APPENDS,
 		.flushed = true,
@@ -104,6 +114,32 @@ static int revive_adopt_handle(struct record_handle *entry, void *arg)
 	a->revived->nhandles += inode != NULL;
 	if (inode)
 		inode_put(inode);
+	return err;
+}
+
+/* The record does not say what the kernel has of it, and others may come, who change it. So the
+ * kernel may have all pages, perhaps mapped, and check by any owner. No file was open when it
+ * became alone, so the kernel has learnt the end of those that are open now. */
+static int revive_adopt_cache(struct fs *fs, uint64_t ino)
+{
+	const struct cached_pages all = {
+		.ranges = {{.from = 0, .to = (uint64_t)INT64_MAX + 1}},
+		.nranges = 1,
+		.step = FIRST_STEP,
+		.mapped = true,
+		.was_raised = atomic_load(&fs->has_shared),
+	};
+	struct inode *inode = fs_may_share(fs) ? inode_find(fs, ino) : NULL;
+	int err = 0;
+
+	if (!inode)
+		return 0;
+	pthread_mutex_lock(&inode->lock);
+	if (inode_is_regular(inode))
+		err = kernel_pages_adopt_locked(inode, &all);
+	kernel_owner_share_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
 	return err;
 }
 
@@ -125,10 +161,91 @@ static int revive_adopt_inode(struct record_inode *entry, void *arg)
 	uint32_t marks = atomic_load(&entry->marks);
 	int err = inodes_adopt(a->fs, &state, NULL);
 
+	if (!err)
+		err = revive_adopt_cache(a->fs, state.ino);
 	/* revive_settle() and revive_drop_lost() look at them. */
 	atomic_store(&entry->marks, marks);
 	a->revived->ninodes++;
 	a->revived->nlost += lost;
+	return err;
+}
+
+/* Of a handle that is not there any more: it was closed, and the lock goes with it. */
+static int adopt_lock(struct fs *fs, const struct record_lock *recorded)
+{
+	struct lock_owner_kept owner = {
+		.kernel = recorded->owner, .handle = recorded->handle, .kind = recorded->kind};
+	struct lock lock = {.start = recorded->start,
+		.end = recorded->end,
+		.pid = recorded->pid,
+		.kind = recorded->kind,
+		.type = recorded->type};
+	struct inode *inode = inode_find(fs, atomic_load(&recorded->ino));
+	int err;
+
+	if (!inode)
+		return 0;
+	pthread_mutex_lock(&inode->lock);
+	err = lock_owner_revive_locked(inode, &owner, &lock.owner);
+	if (!err)
+		err = local_locks_adopt_locked(inode, &lock);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Copies, since each that is adopted is recorded anew. */
+struct recorded_locks {
+	struct record_lock *v;
+	size_t n;
+};
+
+static int count_lock(const struct record_lock *entry, void *arg)
+{
+	struct recorded_locks *all = arg;
+
+	all->n++;
+	return 0;
+}
+
+static int copy_lock(const struct record_lock *entry, void *arg)
+{
+	struct recorded_locks *all = arg;
+
+	memcpy(&all->v[all->n++], entry, sizeof(*entry));
+	return 0;
+}
+
+/* Of one owner those from before a change may be there, and those from after it. Exclusive ones
+ * come last, so they win. */
+static int adopt_copies(struct fs *fs, const struct recorded_locks *all)
+{
+	int err = 0;
+
+	for (uint8_t type = LOCK_SHARED; type <= LOCK_EXCLUSIVE; type++)
+		for (size_t i = 0; !err && i < all->n; i++)
+			if (all->v[i].type == type)
+				err = adopt_lock(fs, &all->v[i]);
+	return err;
+}
+
+static int adopt_locks(struct fs *fs, struct record *record)
+{
+	struct recorded_locks all = {0};
+	int err;
+
+	if (!fs_may_share(fs))
+		return 0;
+	local_locks_begin(fs);
+	record_each_lock(record, count_lock, &all);
+	all.v = calloc(all.n + 1, sizeof(*all.v));
+	if (!all.v)
+		return -ENOMEM;
+	all.n = 0;
+	record_each_lock(record, copy_lock, &all);
+	record_forget_locks(record);
+	err = adopt_copies(fs, &all);
+	free(all.v);
 	return err;
 }
 
@@ -147,6 +264,8 @@ static int adopt_files(struct adopting *a, struct record *record)
 		err = record_each_handle(record, true, revive_adopt_handle, a);
 	if (!err)
 		record_sweep(record);
+	if (!err)
+		err = adopt_locks(a->fs, record);
 	return err;
 }
 
@@ -165,6 +284,8 @@ static int adopt_session(struct fs *fs, struct io_thread *threads, struct record
 	if (err)
 		return err;
 	mount.session.read_only = atomic_load(&head->read_only);
+	/* It may have shared when it was recorded. It does not now, or it would not be revived. */
+	mount.session.sharing = false;
 	err = describe_adopt_options(fs, &mount, why, whylen);
 	if (err)
 		return err;
@@ -190,6 +311,8 @@ int revive_adopt(struct fs *fs, struct io_thread *threads, struct record *record
 	fs->record = record;
 	set_revivable(fs, true);
 	fs->revived = true;
+	if (fs_may_share(fs))
+		conversion_revive(fs);
 	if (!err)
 		err = adopt_files(&a, record);
 	if (err && !*why)
@@ -313,7 +436,7 @@ static int find_orphan(struct record_inode *entry, void *arg)
 static int await_whole(struct fs *fs, int64_t until)
 {
 	while (!session_is_whole(fs->session)) {
-		if (session_lost(fs->session))
+		if (session_lost(fs->session) || session_has_ended(fs->session))
 			return -ESTALE;
 		if (now_ms() >= until)
 			return -ETIMEDOUT;

@@ -10,6 +10,7 @@
 #include "daemon/handover/inodes.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/lease/local_answer.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/op/fs_parts.h"
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -32,6 +33,11 @@ static bool has_something_locked(const struct inode *inode)
 	       !list_empty(&inode->locks->owners);
 }
 
+static size_t nlocks_of_locked(const struct inode *inode)
+{
+	return inode->locks->local ? inode->locks->local->n : 0;
+}
+
 static void count_inode(struct inode *inode, void *arg)
 {
 	struct counting *c = arg;
@@ -43,6 +49,7 @@ static void count_inode(struct inode *inode, void *arg)
 	c->state->ninodes += told;
 	c->state->npages += told && inode->cached->pages;
 	c->state->nowners += told ? lock_owners_describe_locked(inode, NULL, 0) : 0;
+	c->state->nlocks += told ? nlocks_of_locked(inode) : 0;
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -74,7 +81,8 @@ uint64_t sharing_count(struct fs *fs, struct sharing_state *state)
 	struct counting c = {.state = state};
 
 	*state = (struct sharing_state){
-		.lock_number = __atomic_load_n(&fs->locks->number, __ATOMIC_RELAXED)};
+		.lock_number = __atomic_load_n(&fs->locks->number, __ATOMIC_RELAXED),
+		.locks_are_kept = local_locks_are_kept(fs)};
 	memcpy(state->name_keys, fs->looks->names.keys, sizeof(state->name_keys));
 	inode_each(fs, count_inode, &c);
 	state->nwaits = lock_waits_describe(fs->locks, NULL, 0);
@@ -107,11 +115,14 @@ static void tell_inode(struct inode *inode, void *arg)
 	state.owner = *inode->kernel_owner;
 	state.has_pages = inode->cached->pages;
 	state.nowners = lock_owners_describe_locked(inode, t->owners, (unsigned)t->room);
+	state.nlocks = (uint32_t)nlocks_of_locked(inode);
 	sharing_state_put_inode(t->out, &state);
 	if (state.has_pages)
 		sharing_state_put_pages(t->out, inode->cached->pages);
 	for (uint32_t i = 0; i < state.nowners; i++)
 		sharing_state_put_owner(t->out, &t->owners[i]);
+	for (uint32_t i = 0; i < state.nlocks; i++)
+		sharing_state_put_lock(t->out, &inode->locks->local->v[i]);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -161,6 +172,7 @@ static int adopt_parts_locked(
 {
 	struct cached_pages pages = {0};
 	struct lock_owner_kept owner;
+	struct lock lock;
 	int err = 0;
 
 	if (state->has_pages)
@@ -172,6 +184,11 @@ static int adopt_parts_locked(
 		if (!err)
 			err = lock_owner_adopt_locked(inode, &owner);
 	}
+	for (uint32_t i = 0; !err && i < state->nlocks; i++) {
+		err = sharing_state_get_lock(r, &lock);
+		if (!err)
+			err = local_locks_adopt_locked(inode, &lock);
+	}
 	return err;
 }
 
@@ -179,7 +196,9 @@ static bool makes_sense(const struct inode *inode, const struct sharing_inode *s
 {
 	return inode && inode->lease_type == LEASE_NONE && !inode->lease_number &&
 	       (state->lease.number || state->lease.type == LEASE_NONE) &&
-	       (inode_is_regular(inode) || (!state->has_pages && !state->nowners)) &&
+	       (inode_is_regular(inode) ||
+		       (!state->has_pages && !state->nowners && !state->nlocks)) &&
+	       (local_locks_are_kept(inode->fs) || !state->nlocks) &&
 	       (!state->sure || state->lease.type >= LEASE_SHARED);
 }
 
@@ -245,6 +264,7 @@ int sharing_adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r)
 	if (err)
 		return err;
 	__atomic_store_n(&fs->locks->number, state.lock_number, __ATOMIC_RELAXED);
+	local_locks_adopt(fs, state.locks_are_kept);
 	memcpy(fs->looks->names.keys, state.name_keys, sizeof(state.name_keys));
 	for (uint64_t i = 0; !err && i < state.ninodes; i++)
 		err = adopt_inode(fs, r);

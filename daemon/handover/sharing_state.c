@@ -26,17 +26,20 @@ size_t sharing_state_bytes(const struct sharing_state *state)
 {
 	return SHARING_HEAD_BYTES + state->ninodes * SHARING_INODE_BYTES +
 	       state->npages * SHARING_PAGES_BYTES + state->nowners * SHARING_OWNER_BYTES +
-	       state->nwaits * SHARING_WAIT_BYTES + state->nnames * SHARING_NAME_BYTES +
-	       state->nmessages * SHARING_MESSAGE_BYTES + state->message_bytes;
+	       state->nlocks * SHARING_LOCK_BYTES + state->nwaits * SHARING_WAIT_BYTES +
+	       state->nnames * SHARING_NAME_BYTES + state->nmessages * SHARING_MESSAGE_BYTES +
+	       state->message_bytes;
 }
 
 void sharing_state_put(struct wire_out *w, const struct sharing_state *state)
 {
 	wire_put_u64(w, state->lock_number);
+	wire_put_u64(w, state->locks_are_kept);
 	wire_put(w, state->name_keys, sizeof(state->name_keys));
 	wire_put_u64(w, state->ninodes);
 	wire_put_u64(w, state->npages);
 	wire_put_u64(w, state->nowners);
+	wire_put_u64(w, state->nlocks);
 	wire_put_u64(w, state->nwaits);
 	wire_put_u64(w, state->nnames);
 	wire_put_u64(w, state->nmessages);
@@ -54,16 +57,21 @@ static bool is_length(const struct sharing_state *state, size_t left)
 
 int sharing_state_get(struct wire_in *r, struct sharing_state *state)
 {
+	uint64_t kept;
+
 	state->lock_number = wire_get_u64(r);
+	kept = wire_get_u64(r);
+	state->locks_are_kept = kept;
 	wire_get(r, state->name_keys, sizeof(state->name_keys));
 	state->ninodes = wire_get_u64(r);
 	state->npages = wire_get_u64(r);
 	state->nowners = wire_get_u64(r);
+	state->nlocks = wire_get_u64(r);
 	state->nwaits = wire_get_u64(r);
 	state->nnames = wire_get_u64(r);
 	state->nmessages = wire_get_u64(r);
 	state->message_bytes = wire_get_u64(r);
-	return r->truncated || !is_length(state, wire_in_left(r)) ? -EPROTO : 0;
+	return r->truncated || kept > 1 || !is_length(state, wire_in_left(r)) ? -EPROTO : 0;
 }
 
 /* ---- inodes ---------------------------------------------------------------------------------- */
@@ -84,6 +92,7 @@ void sharing_state_put_inode(struct wire_out *w, const struct sharing_inode *i)
 	wire_put_u32(w, l->type);
 	state_put_flags(w, flags, 9);
 	wire_put_u32(w, i->nowners);
+	wire_put_u32(w, i->nlocks);
 }
 
 int sharing_state_get_inode(struct wire_in *r, struct sharing_inode *i)
@@ -102,6 +111,7 @@ int sharing_state_get_inode(struct wire_in *r, struct sharing_inode *i)
 	l->type = get_small(r, LEASE_TYPES - 1);
 	state_get_flags(r, flags, 9);
 	i->nowners = wire_get_u32(r);
+	i->nlocks = wire_get_u32(r);
 	return result(r);
 }
 
@@ -167,6 +177,37 @@ int sharing_state_get_owner(struct wire_in *r, struct lock_owner_kept *o)
 	o->handle = wire_get_u64(r);
 	o->kind = get_small(r, LOCK_KIND_FLOCK);
 	state_get_flags(r, flags, 2);
+	return result(r);
+}
+
+void sharing_state_put_lock(struct wire_out *w, const struct lock *l)
+{
+	wire_put_u64(w, l->owner);
+	wire_put_u64(w, l->start);
+	wire_put_u64(w, l->end);
+	wire_put_u32(w, l->pid);
+	wire_put_u32(w, (uint32_t)l->kind << 8 | l->type);
+}
+
+static bool is_lock(const struct lock *l)
+{
+	return l->owner && l->start <= l->end && l->end <= LOCK_END_MAX &&
+	       (l->kind == LOCK_KIND_POSIX || l->kind == LOCK_KIND_FLOCK) &&
+	       (l->type == LOCK_SHARED || l->type == LOCK_EXCLUSIVE);
+}
+
+int sharing_state_get_lock(struct wire_in *r, struct lock *l)
+{
+	uint32_t kinds;
+
+	*l = (struct lock){.owner = wire_get_u64(r)};
+	l->start = wire_get_u64(r);
+	l->end = wire_get_u64(r);
+	l->pid = wire_get_u32(r);
+	kinds = wire_get_u32(r);
+	l->kind = (uint8_t)(kinds >> 8);
+	l->type = (uint8_t)kinds;
+	r->truncated |= kinds >> 16 != 0 || !is_lock(l);
 	return result(r);
 }
 

@@ -9,24 +9,14 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
-#include "daemon/lock/locks.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/file/inode.h"
-
-struct lock_owner {
-	struct list link;      /* inode_locks.owners */
-	uint64_t number;       /* the server's name for it */
-	uint64_t kernel;       /* the kernel's name, for record locks */
-	struct handle *handle; /* the handle by which it locked last; NULL: that is closed */
-	uint8_t kind;
-	bool has;        /* it has locks, or may have some */
-	bool freed;      /* it gave up all locks, and has got none since */
-	unsigned nasked; /* answers on their way that may give it one */
-};
 
 void inode_locks_init(struct inode_locks *locks)
 {
 	list_init(&locks->owners);
 	list_init(&locks->leaving);
+	locks->local = NULL;
 }
 
 void inode_locks_fini(struct inode_locks *locks)
@@ -35,6 +25,7 @@ void inode_locks_fini(struct inode_locks *locks)
 
 	while ((link = list_pop(&locks->owners)))
 		free(list_entry(link, struct lock_owner, link));
+	local_locks_delete(locks->local);
 }
 
 static struct lock_owner *lock_owner_owner_of(struct list *pos)
@@ -66,6 +57,14 @@ static struct lock_owner *find_whole_locked(const struct inode *inode, const str
 	return NULL;
 }
 
+static struct lock_owner *find_number_locked(const struct inode *inode, uint64_t number)
+{
+	list_for_each (pos, &inode->locks->owners)
+		if (lock_owner_owner_of(pos)->number == number)
+			return lock_owner_owner_of(pos);
+	return NULL;
+}
+
 static struct lock_owner *lock_owner_find_locked(
 	const struct inode *inode, const struct request *req)
 {
@@ -74,14 +73,14 @@ static struct lock_owner *lock_owner_find_locked(
 		       : find_records_locked(inode, req->args.lock_owner);
 }
 
-static struct lock_owner *make_locked(struct inode *inode, const struct request *req)
+static struct lock_owner *make_locked(struct inode *inode, uint64_t kernel, uint8_t kind)
 {
 	struct lock_owner *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return NULL;
-	o->kernel = req->args.lock_owner;
-	o->kind = req->args.lock.kind;
+	o->kernel = kernel;
+	o->kind = kind;
 	/* The kernel scrambles its names, so the last bits tell processes apart. */
 	o->number = locks_number(inode->fs->locks) << LOCK_PROCESS_BITS;
 	if (o->kind == LOCK_KIND_POSIX)
@@ -115,7 +114,7 @@ int lock_owner_asks(const struct request *req, struct inode *inode, struct rpc_l
 	pthread_mutex_lock(&inode->lock);
 	o = lock_owner_find_locked(inode, req);
 	if (!o && may_get)
-		o = make_locked(inode, req);
+		o = make_locked(inode, req->args.lock_owner, req->args.lock.kind);
 	if (o && may_get) {
 		o->handle = handle_of(req);
 		o->nasked++;
@@ -142,15 +141,31 @@ void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* Any range may have been the last that its owner had here. */
+static bool has_freed_all_locked(const struct inode *inode, const struct rpc_lock *lock)
+{
+	if (local_locks_are_kept(inode->fs))
+		return !local_locks_has_locked(inode, lock->owner);
+	return !lock->start && lock->end >= INT64_MAX;
+}
+
 void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
 {
-	if (lock->start || lock->end < INT64_MAX)
-		return;
+	struct lock_owner *o;
+
 	pthread_mutex_lock(&inode->lock);
-	list_for_each (pos, &inode->locks->owners)
-		if (lock_owner_owner_of(pos)->number == lock->owner)
-			lock_owner_owner_of(pos)->freed = true;
+	o = find_number_locked(inode, lock->owner);
+	if (o && has_freed_all_locked(inode, lock))
+		o->freed = true;
 	pthread_mutex_unlock(&inode->lock);
+}
+
+void lock_owner_lost_locked(struct inode *inode, uint64_t number)
+{
+	const struct lock_owner *o = find_number_locked(inode, number);
+
+	if (o && o->handle)
+		atomic_store(&o->handle->unlocked, true);
 }
 
 bool lock_owners_forget_locked(struct inode *inode)
@@ -167,6 +182,7 @@ bool lock_owners_forget_locked(struct inode *inode)
 		}
 		free(o);
 	}
+	local_locks_forget_locked(inode);
 	return any;
 }
 
@@ -192,14 +208,6 @@ unsigned lock_owners_describe_locked(
 		};
 	}
 	return i;
-}
-
-static struct lock_owner *find_number_locked(const struct inode *inode, uint64_t number)
-{
-	list_for_each (pos, &inode->locks->owners)
-		if (lock_owner_owner_of(pos)->number == number)
-			return lock_owner_owner_of(pos);
-	return NULL;
 }
 
 static struct handle *find_handle_locked(const struct inode *inode, uint64_t number)
@@ -231,6 +239,26 @@ int lock_owner_adopt_locked(struct inode *inode, const struct lock_owner_kept *k
 	o->has = kept->has;
 	o->freed = kept->freed;
 	list_add_tail(&inode->locks->owners, &o->link);
+	return 0;
+}
+
+int lock_owner_revive_locked(
+	struct inode *inode, const struct lock_owner_kept *recorded, uint64_t *number)
+{
+	struct handle *handle = find_handle_locked(inode, recorded->handle);
+	struct lock_owner *o;
+
+	if (!handle)
+		return -ENOENT;
+	o = recorded->kind == LOCK_KIND_FLOCK ? find_whole_locked(inode, handle)
+					      : find_records_locked(inode, recorded->kernel);
+	if (!o)
+		o = make_locked(inode, recorded->kernel, recorded->kind);
+	if (!o)
+		return -ENOMEM;
+	o->handle = handle;
+	o->has = true;
+	*number = o->number;
 	return 0;
 }
 
@@ -353,21 +381,31 @@ void lock_give_up(const struct request *req, struct inode *inode, const struct r
 {
 	struct release *r;
 
+	if (local_locks_are_kept(inode->fs)) {
+		struct rpc_lock none = *lock;
+
+		none.type = LOCK_FREE;
+		local_locks_set(inode, &none);
+		return;
+	}
 	pthread_mutex_lock(&inode->lock);
 	r = release_new_locked(inode, lock);
 	pthread_mutex_unlock(&inode->lock);
 	release_start(req->thread, r);
 }
 
-/* Gives up all locks of the owner. NULL: it has none, or there is no memory, and it is
- * remembered. */
+/* Gives up all locks of the owner. NULL: it has none, or has none any more, or there is no memory,
+ * and it is remembered. */
 static struct release *release_all_locked(struct inode *inode, struct lock_owner *o)
 {
 	struct rpc_lock all = {
 		.ino = inode->ino, .owner = o->number, .end = LOCK_END_MAX, .kind = o->kind};
-	struct release *r = o->has ? release_new_locked(inode, &all) : NULL;
+	bool here = local_locks_are_kept(inode->fs);
+	struct release *r = o->has && !here ? release_new_locked(inode, &all) : NULL;
 
-	if (r) {
+	if (o->has && here)
+		local_locks_free_locked(inode, o->number, o->kind);
+	if (r || here) {
 		o->has = false;
 		forget_unused_locked(o);
 	}

@@ -28,16 +28,12 @@
 
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
+#include "daemon/lock/locks.h"
 
 struct handle;
 struct inode;
 struct request;
 
-/* Of an inode. */
-struct inode_locks {
-	struct list owners;  /* struct lock_owner */
-	struct list leaving; /* struct lock_leaving, in the order they began */
-};
 void inode_locks_init(struct inode_locks *locks);
 void inode_locks_fini(struct inode_locks *locks);
 
@@ -53,6 +49,10 @@ void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock);
 /* The session has ended, and all locks with it; nobody asks for one. Handles that locks were had by
  * are of no use any more. Returns whether there is such a handle. */
 bool lock_owners_forget_locked(struct inode *inode);
+
+/* The server has refused a lock of this owner, which the mount has had (lock_register.h): the
+ * handle that it was had by is of no use any more. */
+void lock_owner_lost_locked(struct inode *inode, uint64_t number);
 
 /* Gives up a lock that was granted to nobody. */
 void lock_give_up(const struct request *req, struct inode *inode, const struct rpc_lock *lock);
@@ -74,6 +74,10 @@ unsigned lock_owners_describe_locked(
 	const struct inode *inode, struct lock_owner_kept *v, unsigned n);
 /* Before the threads run; the inode has its handles. -ENOMEM; -EINVAL: it makes no sense. */
 int lock_owner_adopt_locked(struct inode *inode, const struct lock_owner_kept *kept);
+/* The owner of a lock of a killed daemon (record.h), by the kernel's names. -ENOENT: the handle was
+ * closed, and the lock with it. -ENOMEM. */
+int lock_owner_revive_locked(
+	struct inode *inode, const struct lock_owner_kept *recorded, uint64_t *number);
 /* An adopted owner waits for a lock, as after lock_owner_asks(). -EINVAL: there is none of that
  * number. */
 int lock_owner_waits_locked(struct inode *inode, uint64_t number);

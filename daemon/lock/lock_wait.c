@@ -10,6 +10,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/lock/lock_owner.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
@@ -22,9 +23,10 @@ struct lock_wait {
 	uint64_t unique;
 	uint32_t pid; /* of the caller */
 	struct rpc_lock lock;
+	struct local_wait local; /* while the mount keeps its locks by itself */
 	struct rpc_call call;
 	bool busy;  /* the call is on its way: a LOCK, or the withdrawal */
-	bool known; /* the server knows of the wait */
+	bool known; /* the server knows of the wait, or the mount's own table does */
 	bool withdrawn;
 	bool replied;
 	struct lock_leaving leaving; /* from when its caller was told of an error, and it goes on */
@@ -40,7 +42,9 @@ void locks_init(struct locks *locks)
 {
 	*locks = (struct locks){0};
 	pthread_mutex_init(&locks->lock, NULL);
+	pthread_mutex_init(&locks->circles, NULL);
 	list_init(&locks->waits);
+	list_init(&locks->record_waits);
 }
 
 void locks_fini(struct locks *locks)
@@ -49,6 +53,7 @@ void locks_fini(struct locks *locks)
 
 	while ((link = list_pop(&locks->waits)))
 		free(list_entry(link, struct lock_wait, link));
+	pthread_mutex_destroy(&locks->circles);
 	pthread_mutex_destroy(&locks->lock);
 }
 
@@ -116,10 +121,18 @@ static void left(struct rpc_call *call, const struct rpc_reply *rep)
 	wait_delete(w);
 }
 
+/* Whether the mount keeps, or has kept, locks by itself. */
+static bool may_wait_here(const struct lock_wait *w)
+{
+	return w->thread->fs->options.session.converts;
+}
+
 static void lock_wait_end(struct lock_wait *w, int status)
 {
 	struct rpc_lock lock = w->lock;
 
+	if (may_wait_here(w))
+		local_locks_leave(&w->local);
 	if (!w->replied) {
 		lock_wait_tell(w, status, !status);
 		wait_delete(w);
@@ -150,10 +163,30 @@ static void lock_wait_withdraw(struct lock_wait *w)
 
 static void answered(struct rpc_call *call, const struct rpc_reply *rep);
 
+/* False: the server has the locks. */
+static bool ask_here(struct lock_wait *w)
+{
+	int status;
+
+	if (!may_wait_here(w) ||
+		(!local_locks_are_kept(w->thread->fs) && !local_locks_has_wait(&w->local)))
+		return false;
+	status = local_locks_wait(&w->local);
+	if (status == -EREMOTE)
+		return false;
+	w->known = true;
+	if (status != -EINPROGRESS)
+		lock_wait_end(w, status);
+	else if (w->error)
+		lock_wait_end(w, w->error);
+	return true;
+}
+
 static void lock_wait_ask(struct lock_wait *w)
 {
 	take_again(w);
-	lock_wait_start(w, &w->lock, answered);
+	if (!ask_here(w))
+		lock_wait_start(w, &w->lock, answered);
 }
 
 static void answered(struct rpc_call *call, const struct rpc_reply *rep)
@@ -195,6 +228,16 @@ static void lock_wait_wake_locked(struct lock_wait *w)
 		return;
 	w->called = true;
 	io_thread_call(w->thread, &w->wake);
+}
+
+static void told_here(struct local_wait *local)
+{
+	struct lock_wait *w = container_of(local, struct lock_wait, local);
+	struct locks *locks = locks_of(w);
+
+	pthread_mutex_lock(&locks->lock);
+	lock_wait_wake_locked(w);
+	pthread_mutex_unlock(&locks->lock);
 }
 
 void lock_look_again(struct io_thread *thread, uint64_t number)
@@ -250,6 +293,7 @@ static struct lock_wait *wait_new(const struct request *req)
 	w->unique = req->unique;
 	w->pid = req->pid;
 	w->lock.wait = locks_number(locks);
+	local_locks_wait_init(&w->local, w->inode, &w->lock, told_here);
 	w->error = req->interrupted ? -EINTR : 0;
 	wait_enlist(w);
 	return w;
@@ -277,6 +321,10 @@ static void lock_wait_give_up(struct lock_wait *w, int error)
 
 	if (!w->error)
 		w->error = error;
+	if (!w->busy && may_wait_here(w) && local_locks_leave(&w->local)) {
+		lock_wait_end(w, w->error);
+		return;
+	}
 	if (w->busy && !w->withdrawn && rpc_cancel(w->thread, &w->call)) {
 		w->busy = false;
 		if (!w->known) {
@@ -306,6 +354,12 @@ bool lock_interrupt(struct io_thread *thread, uint64_t unique)
 	return false;
 }
 
+/* Then it needs no server. */
+static bool waits_here(struct lock_wait *w)
+{
+	return may_wait_here(w) && local_locks_has_wait(&w->local);
+}
+
 void lock_tick(struct io_thread *thread)
 {
 	bool lost = session_lost(thread->fs->session), gives_up = remote_gives_up(thread);
@@ -318,6 +372,8 @@ void lock_tick(struct io_thread *thread)
 			continue;
 		if ((lost || ended) && !w->busy)
 			lock_wait_end(w, -ESTALE);
+		else if (waits_here(w))
+			local_locks_tick(w->inode);
 		else if (gives_up)
 			lock_wait_give_up(w, -EIO);
 		else if (w->error)
@@ -398,6 +454,7 @@ int lock_wait_adopt(struct io_thread *thread, const struct lock_wait_kept *kept)
 	w->pid = kept->pid;
 	w->lock = kept->lock;
 	w->known = true;
+	local_locks_wait_init(&w->local, w->inode, &w->lock, told_here);
 	wait_enlist(w);
-	return 0;
+	return local_locks_are_kept(thread->fs) ? local_locks_adopt_wait(&w->local) : 0;
 }

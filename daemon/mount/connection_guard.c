@@ -252,7 +252,7 @@ static bool successor_comes(const struct guarding *g)
 	if (!head || !await_end(g))
 		return false;
 	for (until = now_ms() + GUARD_SUCCESSOR_MS; now_ms() < until; poll(NULL, 0, LOOK_MS)) {
-		if (read_record(g->record, head) || !atomic_load(&head->lives))
+		if (read_record(g->record, head) || !record_can_go_on(head))
 			return false;
 		if (atomic_load(&head->generation) != g->generation)
 			return true;

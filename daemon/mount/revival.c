@@ -36,8 +36,7 @@ static const char name_connection[] = "rmemfs-connection", name_record[] = "rmem
 static bool may_revive(const struct options *options)
 {
 	return options->config.revive && options->foreground && !options->config.share &&
-	       !options->config.share_later && options->config.cache != CACHE_EXCLUSIVE &&
-	       !options->mount_namespace;
+	       options->config.cache != CACHE_EXCLUSIVE && !options->mount_namespace;
 }
 
 void revival_prepare(struct daemon *d, const struct options *options, bool service)
@@ -62,9 +61,6 @@ void revival_forget(struct daemon *d)
 
 void revival_consider(struct daemon *d, const struct options *options)
 {
-	if (options->config.revive && d->fs_options.session.converts && service_is_open())
-		log_info("%s can't be revived: it has 'share_later'",
-			d->fs_options.session.mountpoint);
 	if (!d->record || d->fs->features.resend)
 		return;
 	log_info("%s can't be revived: this kernel does not send requests again (Linux 6.9 does)",
@@ -260,7 +256,7 @@ void revival_find(struct found *found, const struct options *options)
 
 	found_init(found);
 	take_all(found);
-	lives = found->record && atomic_load(&record_head(found->record)->lives);
+	lives = found->record && record_can_go_on(record_head(found->record));
 	if (lives)
 		why = why_not(found, options);
 	if (lives && !why)

@@ -1,12 +1,32 @@
-/* GETLK, SETLK, SETLKW: one RPC. A wait for a lock is in lock/lock_wait.c. */
+/* GETLK, SETLK, SETLKW: one RPC, or none where the mount keeps its locks by itself. A wait for a
+ * lock is in lock/lock_wait.c. */
 #include <errno.h>
 
+#include "daemon/lock/local_locks.h"
 #include "daemon/lock/lock_wait.h"
+#include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/lock/lock_owner.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/op_inode.h"
+
+/* In place of the server, if the mount has its locks. A session that is lost has none. */
+static void ask_table(struct request *req, uint16_t rpc,
+	void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+	const struct rpc_lock *lock = &op->call.req.lock;
+	struct rpc_reply rep = {.op = rpc};
+
+	if (session_lost(req->thread->fs->session))
+		rep.status = -ESTALE;
+	else if (rpc == RPC_GETLK)
+		local_locks_find(op->inode, lock, &rep.getlk);
+	else
+		rep.status = local_locks_set(op->inode, lock);
+	answered(req, &rep);
+}
 
 static void lock_ask(struct request *req, int status, uint16_t rpc,
 	void (*answered)(struct request *req, const struct rpc_reply *rep))
@@ -17,6 +37,10 @@ static void lock_ask(struct request *req, int status, uint16_t rpc,
 		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
 	if (status) {
 		op_finish(req, status);
+		return;
+	}
+	if (local_locks_are_kept(req->thread->fs)) {
+		ask_table(req, rpc, answered);
 		return;
 	}
 	op->call.req.op = rpc;
@@ -89,6 +113,10 @@ static void lock_unlock(struct request *req)
 
 	if (err || !op->call.req.lock.owner) {
 		op_finish(req, err);
+		return;
+	}
+	if (local_locks_are_kept(req->thread->fs)) {
+		ask_table(req, RPC_LOCK, unlocked);
 		return;
 	}
 	op->call.req.op = RPC_LOCK;

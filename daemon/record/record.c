@@ -20,6 +20,7 @@ struct layout {
 	struct record_head head;
 	_Alignas(4096) struct record_inode inodes[RECORD_INODES];
 	_Alignas(4096) struct record_handle handles[RECORD_HANDLES];
+	_Alignas(4096) struct record_lock locks[RECORD_LOCKS];
 	_Alignas(4096) struct record_thread threads[RECORD_THREADS];
 };
 
@@ -36,7 +37,7 @@ struct pool {
 struct record {
 	int fd;
 	struct layout *at;
-	struct pool inodes, handles;
+	struct pool inodes, handles, locks;
 };
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -64,6 +65,10 @@ static int record_map(int fd, struct record **out)
 		.entry_bytes = sizeof(struct record_handle),
 		.max = RECORD_HANDLES,
 		.nused = &r->at->head.nhandles};
+	r->locks = (struct pool){.entries = (uint8_t *)r->at->locks,
+		.entry_bytes = sizeof(struct record_lock),
+		.max = RECORD_LOCKS,
+		.nused = &r->at->head.nlocks};
 	*out = r;
 	return 0;
 }
@@ -85,6 +90,7 @@ int record_new(struct record **out)
 	head->version = RECORD_VERSION;
 	head->wire_version = wire_version();
 	head->bytes = sizeof(struct layout);
+	atomic_store(&head->alone, 1);
 	head->magic = magic;
 	return 0;
 }
@@ -110,9 +116,9 @@ static int check_head(const struct record_head *head)
 		head->wire_version != wire_version())
 		return -EPROTONOSUPPORT;
 	if (head->ninodes > RECORD_INODES || head->nhandles > RECORD_HANDLES ||
-		head->state_bytes > sizeof(head->state) || !head->io_threads ||
-		head->io_threads > RECORD_THREADS || head->place[sizeof(head->place) - 1] ||
-		head->asked[sizeof(head->asked) - 1])
+		head->nlocks > RECORD_LOCKS || head->state_bytes > sizeof(head->state) ||
+		!head->io_threads || head->io_threads > RECORD_THREADS ||
+		head->place[sizeof(head->place) - 1] || head->asked[sizeof(head->asked) - 1])
 		return -EPROTO;
 	return 0;
 }
@@ -170,6 +176,17 @@ uint64_t record_nrequests(const struct record *r)
 bool record_is_whole(const struct record *r)
 {
 	return !atomic_load(&r->at->head.nmissing);
+}
+
+bool record_can_go_on(const struct record_head *head)
+{
+	return atomic_load(&head->lives) && atomic_load(&head->alone);
+}
+
+void record_set_alone(struct record *r, bool alone)
+{
+	if (r)
+		atomic_store(&r->at->head.alone, alone);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -240,6 +257,31 @@ struct record_handle *record_handle_new(struct record *r)
 	return entry;
 }
 
+struct record_lock *record_lock_new(struct record *r)
+{
+	struct record_lock *entry = r ? pool_take(&r->locks) : NULL;
+
+	if (r && !entry)
+		atomic_fetch_add(&r->at->head.nmissing, 1);
+	return entry;
+}
+
+void record_lock_counts(struct record_lock *entry)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&entry->counts, 1, memory_order_release);
+}
+
+void record_lock_end(struct record *r, struct record_lock *entry)
+{
+	if (r && !entry)
+		atomic_fetch_sub(&r->at->head.nmissing, 1);
+	if (!r || !entry)
+		return;
+	atomic_store(&entry->counts, 0);
+	pool_push(&r->locks, entry);
+}
+
 void record_inode_end(struct record *r, struct record_inode *entry)
 {
 	if (r && !entry)
@@ -294,6 +336,25 @@ int record_each_handle(
 	}
 	r->handles.adopted = NULL;
 	return err;
+}
+
+int record_each_lock(
+	struct record *r, int (*fn)(const struct record_lock *entry, void *arg), void *arg)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < atomic_load(r->locks.nused); i++)
+		if (atomic_load(&r->at->locks[i].counts))
+			err = fn(&r->at->locks[i], arg);
+	return err;
+}
+
+void record_forget_locks(struct record *r)
+{
+	for (uint32_t i = 0; i < atomic_load(r->locks.nused); i++)
+		atomic_store(&r->at->locks[i].counts, 0);
+	atomic_store(&r->locks.top, 0);
+	atomic_store(r->locks.nused, 0);
 }
 
 void record_sweep(struct record *r)

@@ -10,10 +10,17 @@
  *                something to go on with
  *     inodes     each inode that the kernel knows: the number of its lookups, its type, marks
  *     handles    each open file: the kernel's number for it
+ *     locks      each lock of a file that the mount keeps by itself (lock/local_locks.h)
  *     slots      of each channel: the number of the last request, and the request itself where it
  *                must not be done twice
  *
  * A count of lookups may be too high by the answers that the kernel did not get, and never too low.
+ * Locks may be those from before a change or those from after it, or both, until the kernel is
+ * answered: new entries come before old ones go. A successor joins those of one owner, and
+ * exclusive ones win.
+ *
+ * A mount that may share its export later (share_later) can be revived while it is alone at the
+ * server, and knows that for certain: `alone`. Leases, pins, and locks at the server are not here.
  *
  * OWNERSHIP  The record has the descriptor and its mapping. Entries belong to their inode, handle
  *            or slot.
@@ -36,11 +43,12 @@
 #include "common/transport/transport.h"
 
 /* Any change of the structs below, or of their meaning, changes the version. */
-enum { RECORD_VERSION = 1 };
+enum { RECORD_VERSION = 2 };
 
 enum {
 	RECORD_INODES = 4 << 20,
 	RECORD_HANDLES = 1 << 20,
+	RECORD_LOCKS = 1 << 19,
 	RECORD_THREADS = 16,
 	RECORD_SLOTS = 64, /* of a thread */
 	RECORD_STATE_BYTES = 16 << 10,
@@ -67,6 +75,7 @@ enum {
 	HANDLE_COUNTS = 1,
 	HANDLE_WRITES = 2,
 	HANDLE_APPENDS = 4,
+	HANDLE_STORES = 8,
 	HANDLE_KIND_SHIFT = 8, /* enum open_kind */
 };
 
@@ -76,6 +85,16 @@ struct record_handle {
 	uint64_t opened_by; /* the kernel's request that opened it: request.h, request_number() */
 	_Atomic uint32_t flags;
 	uint32_t unused;
+};
+
+struct record_lock {
+	_Atomic uint64_t ino;    /* of a free entry: the next free one */
+	uint64_t owner;          /* the kernel's name for it */
+	uint64_t handle;         /* the kernel's number for the one that it was had by */
+	uint64_t start, end;     /* inclusive */
+	uint32_t pid;            /* for GETLK */
+	uint8_t kind, type;      /* enum lock_kind, enum lock_type */
+	_Atomic uint16_t counts; /* written last */
 };
 
 /* seq is of the last request that may have left. If len is not 0, the message is that request's,
@@ -100,18 +119,27 @@ struct record_head {
 	/* A successor can go on: the descriptors are with the service manager, and the mount has
 	 * not ended. */
 	atomic_uint lives;
+	/* And nobody else may be at the export by now, with whom it shares: record_set_alone(). */
+	atomic_uint alone;
 	/* Counts daemons: each one that takes the record raises it, so that what watches for the
 	 * one before knows. */
 	atomic_uint generation;
-	_Atomic uint64_t nmissing; /* inodes and handles that have no entry */
+	_Atomic uint64_t nmissing; /* inodes, handles and locks that have no entry */
 	/* Entries that were used ever: those behind them are zero. */
-	atomic_uint ninodes, nhandles;
+	atomic_uint ninodes, nhandles, nlocks;
 
 	/* Deaths, to end with a daemon that dies again and again: how many were found since then
 	 * (CLOCK_BOOTTIME), and how many requests the server had got when the last one was. */
 	uint32_t ndeaths;
 	int64_t died_ms;
 	uint64_t nrequests;
+
+	/* Of a mount that may share later (barrier/conversion.h): for how long the kernel was told
+	 * to keep an answer, at most; when answers from the last time that it shared have ended
+	 * (CLOCK_BOOTTIME); whether it ever has. */
+	_Atomic uint32_t ttl_ms;
+	atomic_bool has_shared;
+	_Atomic int64_t told_ms;
 
 	/* The mount. */
 	uint32_t connection; /* the kernel's number */
@@ -142,6 +170,12 @@ uint64_t record_nrequests(const struct record *r);
 /* Whether a successor would find all of the mount. */
 bool record_is_whole(const struct record *r);
 
+/* Whether a successor can go on with the mount. */
+bool record_can_go_on(const struct record_head *head);
+/* It is alone; or it begins to share, or has locks at the server, so that nobody can go on with it.
+ * A new record is alone. r NULL: does nothing. */
+void record_set_alone(struct record *r, bool alone);
+
 /* An entry for an inode or a handle. NULL: all are used, which is counted; or there is no record.
  * A handle's caller fills the entry, and then sets its flags with HANDLE_COUNTS. */
 struct record_inode *record_inode_new(struct record *r, uint64_t ino);
@@ -150,13 +184,22 @@ struct record_handle *record_handle_new(struct record *r);
 void record_inode_end(struct record *r, struct record_inode *entry);
 void record_handle_end(struct record *r, struct record_handle *entry);
 
+/* The same for a lock: its caller fills the entry, and then calls record_lock_counts(). */
+struct record_lock *record_lock_new(struct record *r);
+void record_lock_counts(struct record_lock *entry);
+void record_lock_end(struct record *r, struct record_lock *entry);
+
 /* Calls fn for each entry that counts, until it returns an error, which is returned. Nobody else
  * uses the record. While fn runs, the _new() of this kind returns this entry, if `adopts`. */
 int record_each_inode(
 	struct record *r, bool adopts, int (*fn)(struct record_inode *entry, void *arg), void *arg);
 int record_each_handle(struct record *r, bool adopts,
 	int (*fn)(struct record_handle *entry, void *arg), void *arg);
-/* After both: entries that don't count can be used again. */
+/* Locks are taken out of the record, for those that have copied them all. */
+int record_each_lock(
+	struct record *r, int (*fn)(const struct record_lock *entry, void *arg), void *arg);
+void record_forget_locks(struct record *r);
+/* After all: entries that don't count can be used again. */
 void record_sweep(struct record *r);
 
 /* A slot's next request: the message of the one before is not there any more. */

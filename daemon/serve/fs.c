@@ -13,6 +13,7 @@
 #include "daemon/request/caller.h"
 #include "daemon/request/trace.h"
 #include "daemon/file/inherited.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/serve/fs_block.h"
 #include "daemon/serve/interrupt.h"
 #include "daemon/serve/slow.h"
@@ -294,6 +295,9 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 		return r;
 	if (session_is_sharing(fs->session))
 		fs_begin_sharing(fs);
+	/* One that was taken over, or revived, knows where its locks are. */
+	if (!fs->root)
+		local_locks_begin(fs);
 	grant_refill_set_limit(fs->refill, session_info(fs->session)->npages);
 	r = make_root(fs, &session_info(fs->session)->root);
 	if (r)

@@ -84,7 +84,8 @@ static void operation(struct request *req)
 	if (request_lacks_buffer(req)) {
 		op_watch_begin(req);
 		op_take_buffer(req, buffer_is_back);
-	} else if (!req->thread->fs->revived || revived_enter(req, carry_out)) {
+	} else if (!req->thread->fs->revived || req->thread->fs->sharing ||
+		   revived_enter(req, carry_out)) {
 		carry_out(req);
 	}
 }

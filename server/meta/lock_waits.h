@@ -39,8 +39,6 @@
 #include "common/base/list.h"
 #include "server/record/lock.h"
 
-enum { LOCK_PATIENCE_MS = 1000, LOCK_WAITS_MAX = 4096, LOCK_SEARCH_MAX = 1 << 16 };
-
 struct lock_inode;
 struct lock_session;
 

@@ -1,6 +1,7 @@
 /* lock.c - LOCK and GETLK. */
 #include <errno.h>
 
+#include "common/base/crash_point.h"
 #include "common/base/util.h"
 #include "server/record/lock.h"
 #include "server/namespace/ns.h"
@@ -53,6 +54,7 @@ static int ns_lock_set(struct ns_call *c, uint64_t key, const struct lock *lock)
 	err = lock_set(c->v, key, lock, c->ctx->lock_limit);
 	if (err)
 		return err;
+	CRASH_POINT("lock.stored");
 	lock_waits_changed(&c->m->lock_waits, key);
 	if (lock->kind != LOCK_KIND_POSIX || lock->type == LOCK_FREE)
 		return 0;

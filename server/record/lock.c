@@ -193,64 +193,6 @@ int lock_of_session(
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* A session's locks of an inode, while the record is rebuilt. */
-struct rebuilt {
-	struct lock *v;
-	size_t n;
-};
-
-static bool is_before(const struct lock *a, const struct lock *b)
-{
-	if (a->kind != b->kind)
-		return a->kind < b->kind;
-	return a->owner != b->owner ? a->owner < b->owner : a->start < b->start;
-}
-
-static void lock_add(struct rebuilt *r, const struct lock *lock, uint64_t start, uint64_t end)
-{
-	struct lock *l = &r->v[r->n++];
-
-	*l = *lock;
-	l->start = start;
-	l->end = end;
-}
-
-/* Whether both are of one owner and one type, and overlap or adjoin. */
-static bool touches(const struct lock *a, const struct lock *b)
-{
-	return lock_same_owner(a, b) && a->type == b->type && a->read_only == b->read_only &&
-	       (a->end == UINT64_MAX || b->start <= a->end + 1) &&
-	       (b->end == UINT64_MAX || a->start <= b->end + 1);
-}
-
-/* Of an old lock of the owner: if it touches the new one it becomes part of that; else its part
- * outside of the range stays. */
-static void cut(struct rebuilt *r, const struct lock *old, struct lock *lock)
-{
-	if (touches(old, lock)) {
-		lock->start = min_u64(lock->start, old->start);
-		lock->end = max_u64(lock->end, old->end);
-		return;
-	}
-	if (old->start > lock->end || old->end < lock->start) {
-		lock_add(r, old, old->start, old->end);
-		return;
-	}
-	if (old->start < lock->start)
-		lock_add(r, old, old->start, lock->start - 1);
-	if (old->end > lock->end)
-		lock_add(r, old, lock->end + 1, old->end);
-}
-
-static void insert(struct rebuilt *r, const struct lock *lock)
-{
-	size_t i = r->n++;
-
-	for (; i && is_before(lock, &r->v[i - 1]); i--)
-		r->v[i] = r->v[i - 1];
-	r->v[i] = *lock;
-}
-
 /* nold: how many the record had. */
 static int lock_count(struct volume *v, uint64_t session, size_t nold, size_t n)
 {
@@ -263,25 +205,25 @@ static int lock_count(struct volume *v, uint64_t session, size_t nold, size_t n)
 	return 0;
 }
 
-static int lock_save(struct volume *v, struct store_key key, const struct rebuilt *r)
+static int lock_save(struct volume *v, struct store_key key, const struct lock *locks, size_t n)
 {
 	autofree uint8_t *buf = NULL;
 	struct wire_out w;
 	int err;
 
-	if (!r->n) {
+	if (!n) {
 		err = store_del(v->store, STORE_LOCK, key);
 		return err == -ENOENT ? 0 : err;
 	}
-	if (r->n > LOCKS_MAX)
+	if (n > LOCKS_MAX)
 		return -ENOLCK;
-	buf = malloc(r->n * LOCK_BYTES);
+	buf = malloc(n * LOCK_BYTES);
 	if (!buf)
 		return -ENOMEM;
-	wire_out_init(&w, buf, r->n * LOCK_BYTES);
-	for (size_t i = 0; i < r->n; i++)
-		put_lock(&w, &r->v[i]);
-	return store_put(v->store, STORE_LOCK, key, buf, r->n * LOCK_BYTES);
+	wire_out_init(&w, buf, n * LOCK_BYTES);
+	for (size_t i = 0; i < n; i++)
+		put_lock(&w, &locks[i]);
+	return store_put(v->store, STORE_LOCK, key, buf, n * LOCK_BYTES);
 }
 
 /* An unlock in the middle of a lock makes two of it. So unlocks may reach twice the limit: a
@@ -297,28 +239,19 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t l
 {
 	struct store_key at = STORE_KEY(key, lock->session);
 	autofree struct lock *old = NULL, *new = NULL;
-	struct rebuilt r = {0};
-	struct lock whole = *lock;
-	size_t n;
+	size_t n, nnew;
 	int err = lock_of_session(v, key, lock->session, &old, &n);
 
 	if (err)
 		return err;
-	r.v = new = calloc(n + 2, sizeof(*new));
+	new = calloc(n + 2, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		if (lock_same_owner(&old[i], lock))
-			cut(&r, &old[i], &whole);
-		else
-			lock_add(&r, &old[i], old[i].start, old[i].end);
-	}
-	if (lock->type != LOCK_FREE)
-		insert(&r, &whole);
-	if (r.n > n && is_too_many(v, lock, r.n - n, limit))
+	nnew = lock_set_range(new, old, n, lock);
+	if (nnew > n && is_too_many(v, lock, nnew - n, limit))
 		return -ENOLCK;
-	err = lock_save(v, at, &r);
-	return err ? err : lock_count(v, lock->session, n, r.n);
+	err = lock_save(v, at, new, nnew);
+	return err ? err : lock_count(v, lock->session, n, nnew);
 }
 
 int lock_end(struct volume *v, struct store_key at)

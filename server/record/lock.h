@@ -1,9 +1,8 @@
 /* lock.h - the locks of flock(2) and fcntl(2) that sessions of a shared export have, as they are
  * stored.
  *
- * A lock belongs to an owner, which its session names: a process, or an open file. Owners of two
- * sessions are never the same. A record is of one inode and one session, and has all their locks,
- * sorted by kind, owner and start. Two locks of one owner and type never touch: they are joined.
+ * common/rpc/lock.h has what a lock is. A record is of one inode and one session, and has all their
+ * locks.
  *
  * If a session may only read (ATTACH_READ_ONLY), its exclusive locks are weak. A weak lock keeps
  * out other sessions that only read, and other owners of its own session, but no session that may
@@ -33,40 +32,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rpc/rpc.h"
 #include "common/base/util.h"
+#include "common/rpc/lock.h"
 #include "server/record/volume.h"
 
-/* At most: locks of one session and inode, and of one session. */
-enum { LOCKS_MAX = 4096, SESSION_LOCKS_MAX = 1 << 18, LOCK_BYTES = 30 };
-
-struct lock {
-	uint64_t session, owner;
-	uint64_t start, end; /* inclusive */
-	uint32_t pid;
-	uint8_t kind, type; /* enum lock_kind, enum lock_type */
-	bool read_only;     /* its session could only read when it asked for it */
-};
-
-static inline bool lock_same_owner(const struct lock *a, const struct lock *b)
-{
-	return a->session == b->session && a->owner == b->owner && a->kind == b->kind;
-}
-
-/* A process is a different owner of record locks in each file (rpc.h), but waits as one. */
-static inline bool lock_same_process(const struct lock *a, const struct lock *b)
-{
-	return a->session == b->session && a->kind == b->kind && a->kind == LOCK_KIND_POSIX &&
-	       lock_process(a->owner) == lock_process(b->owner);
-}
-
-/* Whether two owners' locks overlap, and at least one is exclusive. */
-static inline bool lock_conflict(const struct lock *a, const struct lock *b)
-{
-	return a->kind == b->kind && !lock_same_owner(a, b) && a->start <= b->end &&
-	       b->start <= a->end && a->type != LOCK_FREE && b->type != LOCK_FREE &&
-	       (a->type == LOCK_EXCLUSIVE || b->type == LOCK_EXCLUSIVE);
-}
+enum { LOCK_BYTES = 30 };
 
 /* Whether `want` must wait for `had`: a lock that is held, or one that is waited for and came
  * before. */

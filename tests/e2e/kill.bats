@@ -55,10 +55,10 @@ stopped=(write.post)
 # Points of two daemons, of which one hands its mount over: upgrade.bats.
 moving=(give.offered give.standing give.told give.went give.gone take.ready take.told take.adopted
 	take.connected take.serving)
-# Points of a mount that comes to share: share_later.bats.
-converting=(convert.stored)
 # A daemon that is killed while it tells of names that it has removed: names_removed.bats.
 removing=(removed.before removed.answered)
+# Points of a mount that comes to share: share_later.bats, alone_locks.bats.
+converting=(convert.stored lock.stored)
 # Points of a daemon that is killed, and of its successor: revive.bats.
 reviving=(rpc.sent rpc.answered open.recorded write.acknowledged revive.opened revive.adopted revive.connected
 	revive.settled revive.resent)

@@ -4,13 +4,16 @@
  *
  *     locker try KIND TYPE PATH AT      at once
  *     locker hold KIND TYPE PATH AT     waits, prints, and keeps it until a line comes
- *     locker wait KIND TYPE PATH AT     the same, unless SIGALRM interrupts it
+ *     locker pieces PATH N              has N records, of every second byte, until a line comes
+ *     locker wait KIND TYPE PATH AT     as hold, unless SIGALRM interrupts it
  *     locker cross PATH ONE OTHER TWO   takes ONE of PATH, prints got, and after a line waits for
  *                                       TWO of OTHER
  *     locker get PATH AT                prints the lock there: free, or TYPE PID START LENGTH
  *     locker close PATH                 locks record 0 by one descriptor, closes another after a
  *                                       line, and keeps the first until the next one
- *     locker count KIND PATH N          adds one N times to the number in the file, locked
+ *     locker spin KIND PATH N           locks and unlocks it N times
+ *     locker count KIND PATH N [OTHER]  adds one N times to the number in the file, or in another
+ *                                       one, with the file locked
  */
 #include <err.h>
 #include <errno.h>
@@ -98,6 +101,18 @@ static int take(char **args, bool wait, bool hold)
 	return 0;
 }
 
+static int pieces(char **args)
+{
+	int fd = opened(args[0]);
+
+	for (long n = atol(args[1]); n; n--)
+		if (records(fd, F_OFD_SETLK, F_WRLCK, 2 * (n - 1)) < 0)
+			err(1, "%s", args[0]);
+	say("got");
+	until_told();
+	return 0;
+}
+
 static void does_nothing(int sig)
 {
 }
@@ -160,15 +175,26 @@ static void add_one(int fd, const char *path)
 
 static int count(char **args)
 {
-	int fd = opened(args[1]);
+	int fd = opened(args[1]), number = args[3] ? opened(args[3]) : fd;
 
 	for (long n = atol(args[2]); n; n--) {
 		if (locked(fd, args[0], F_WRLCK, 0, true) < 0)
 			err(1, "%s can't be locked", args[1]);
-		add_one(fd, args[1]);
+		add_one(number, args[1]);
 		if (locked(fd, args[0], F_UNLCK, 0, true) < 0)
 			err(1, "%s can't be unlocked", args[1]);
 	}
+	return 0;
+}
+
+static int spin(char **args)
+{
+	int fd = opened(args[1]);
+
+	for (long n = atol(args[2]); n; n--)
+		if (locked(fd, args[0], F_WRLCK, 0, true) < 0 ||
+			locked(fd, args[0], F_UNLCK, 0, true) < 0)
+			err(1, "%s", args[1]);
 	return 0;
 }
 
@@ -189,7 +215,11 @@ int main(int argc, char **argv)
 		return get(args);
 	if (strcmp(command, "close") == 0 && argc == 3)
 		return close_another(args);
-	if (strcmp(command, "count") == 0 && argc == 5)
+	if (strcmp(command, "pieces") == 0 && argc == 4)
+		return pieces(args);
+	if (strcmp(command, "spin") == 0 && argc == 5)
+		return spin(args);
+	if (strcmp(command, "count") == 0 && (argc == 5 || argc == 6))
 		return count(args);
 	errx(2, "see the head of locker.c");
 }

@@ -8,6 +8,7 @@ load helpers
 load carry
 load held
 load loggers
+load stewarded
 
 setup() {
 	setup_rmem
@@ -18,65 +19,6 @@ teardown() {
 	local failed=0
 	stop_service || failed=1
 	teardown_rmem && [ $failed -eq 0 ]
-}
-
-# start_service [-n TIMES] [-k] [OPTION...]: the mount as a service, which the steward starts again.
-start_service() {
-	local -a flags=()
-	while [[ ${1:-} == -[nkc] ]]; do
-		if [ "$1" = -n ]; then flags+=("$1" "$2"); shift; else flags+=("$1"); fi
-		shift
-	done
-	mkdir -p "$mnt"
-	: >"$dir/steward"
-	steward "${flags[@]}" "$dir/notify" rmemfs -f -c /dev/null -o "$(mount_options),revive${*:+,$*}" \
-		"$(mount_source)" "$mnt" >"$dir/steward" 2>>"$dir/daemon.log" 3>&- &
-	steward=$!
-	until_true 30 is_ready 1 || die "nothing was mounted"
-}
-
-# is_ready N: the daemon, or its N-1st successor, serves.
-is_ready() {
-	[ "$(grep -c '^told READY=1$' "$dir/steward")" -ge "$1" ]
-}
-
-has_run() {
-	[ "$(grep -c '^run ' "$dir/steward")" -ge "$1" ]
-}
-
-pid_of_daemon() {
-	sed -n 's/^run //p' "$dir/steward" | tail -n 1
-}
-
-stop_service() {
-	[ -n "${steward:-}" ] || return 0
-	kill -TERM "$steward"
-	exit_status "$steward" 15 || die "the service ended with status $?"
-	steward=
-}
-
-# strike: kills the daemon; its successor serves then.
-strike() {
-	local n
-	n=$(grep -c '^told READY=1$' "$dir/steward")
-	kill -KILL "$(pid_of_daemon)"
-	until_true 30 is_ready $((n + 1)) || die "no successor"
-	[[ $(status_of '.sessions[].client') == *"(pid $(pid_of_daemon))"* ]] || die "the server has the former process"
-}
-
-# is_path FD: it is opened with O_PATH, which needs no OPEN.
-is_path() {
-	(($(awk '/^flags:/ {print "0" $2}' "/proc/$carrier/fdinfo/$1") & 010000000))
-}
-
-# Nothing of the files that the program has open waits for a COMMIT.
-settled() {
-	local file
-	for file in "/proc/$carrier/fd/"*; do
-		[ ! "$file" -ef /dev/null ] && [[ $(readlink "$file") == "$mnt"/* ]] || continue
-		! is_path "${file##*/}" || continue
-		sync "$file"
-	done
 }
 
 @test "open files, locks, mappings, a directory in part and a working directory outlive a killed daemon" {
@@ -334,11 +276,6 @@ is_cut_off() {
 @test "a mount that shares, or that says nothing, gives the service manager no descriptors" {
 	start_service -n 1 share
 	run ! grep -q '^stored ' "$dir/steward"
-	stop_service
-	rm "$dir/notify"
-	start_service -n 1 share_later
-	run ! grep -q '^stored ' "$dir/steward"
-	grep -q "can't be revived: it has 'share_later'" "$dir/daemon.log"
 	stop_service
 	rm "$dir/notify"
 	start_service -n 1 norevive

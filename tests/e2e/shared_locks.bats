@@ -5,6 +5,7 @@
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
 load mounts
+load lockers
 
 lease=2 # seconds
 test_seconds=150
@@ -28,61 +29,9 @@ kill_mount() {
 	unset "mounts[$1]"
 }
 
-# start NAME COMMAND...: a program that reads what `tell NAME` says, and whose output `said` shows.
-start() {
-	local name=$1 fd
-	mkfifo "$dir/to.$name"
-	"${@:2}" <"$dir/to.$name" >"$dir/said.$name" 2>&1 3>&- &
-	holders[$!]=$name
-	echo $! >"$dir/pid.$name"
-	exec {fd}>"$dir/to.$name"
-	echo "$fd" >"$dir/fd.$name"
-}
-
-tell() {
-	echo >&"$(cat "$dir/fd.$1")"
-}
-
-said() {
-	[ "$(tr '\n' ' ' <"$dir/said.$1")" = "$2 " ]
-}
-
-# says NAME WORDS: waits until the program has printed WORDS.
-says() {
-	until_true 20 said "$1" "$2" || die "$1 said: $(cat "$dir/said.$1")"
-}
-
-# let_go NAME: lets the program go on to its end.
-let_go() {
-	local fd pid
-	fd=$(cat "$dir/fd.$1") pid=$(cat "$dir/pid.$1")
-	tell "$1"
-	exec {fd}>&-
-	timeout 20 tail --pid="$pid" -s 0.02 -f /dev/null || die "$1 does not end"
-	wait "$pid"
-	unset "holders[$pid]"
-}
-
-let_go_all() {
-	local pid fd
-	for pid in "${!holders[@]}"; do
-		fd=$(cat "$dir/fd.${holders[pid]}")
-		exec {fd}>&-
-		kill -KILL "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
-	done
-	holders=()
-}
-
-# finds WORD MOUNT KIND TYPE AT: a try to take the lock prints WORD.
-finds() {
-	local got
-	got=$(locker try "$3" "$4" "$dir/$2/file" "$5")
-	[ "$got" = "$1" ] || die "$3 $4 at $5 on mount $2: $got"
-}
-
-soon_finds() {
-	until_true 20 finds "$@"
+# waits_are COUNT: what the helpers of lockers.bash ask.
+waits_are() {
+	wait_at_server "$1"
 }
 
 # wait_at_server COUNT: so many waits of all mounts are at the server.
@@ -264,19 +213,6 @@ wait_at_server() {
 		soon_finds got 1 $kind alone 0
 		soon_finds got 2 $kind alone 0
 	done
-}
-
-# wait_for_each_other HAS WANTS HAS WANTS: the paths of the first and of the second process.
-wait_for_each_other() {
-	start one locker cross "$1" 0 "$2" 1
-	says one got
-	start two locker cross "$3" 1 "$4" 0
-	says two got
-	tell one
-	until_true 20 wait_at_server 1
-	tell two
-	says two "got deadlock"
-	says one "got got"
 }
 
 @test "two that wait for each other are told so" {

@@ -149,13 +149,22 @@ is_sharing() {
 	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = "$2" ]
 }
 
+# locks_of N WHAT: `had` or `waits` of mount N itself, while it is alone.
+locks_of() {
+	rmemfsctl status --json "$dir/$1" | jq ".locks.$2"
+}
+
+wait_here() {
+	[ "$(locks_of 1 waits)" -eq "$1" ]
+}
+
 # bats test_tags=once
 @test "a mount with share_later moves while it is alone, and shares with another one after that" {
-	local kind waits
+	local kind waits had
 	start_server
 	mount_number 1 ,share_later
 	begin_carrying "$dir/1/carried"
-	waits=$(status_of '.exports[0].leases.lock_waits')
+	waits=$(locks_of 1 waits)
 	printf 'a%.0s' {1..8192} >"$dir/1/mapped"
 	start map fsop map-and-answer "$dir/1/mapped"
 	tell map
@@ -166,12 +175,19 @@ is_sharing() {
 		says $kind got
 		start $kind.1 locker hold $kind alone "$dir/1/$kind" 5
 	done
-	until_true 20 wait_at_server $((waits + 3))
+	until_true 20 wait_here $((waits + 3))
+	had=$(locks_of 1 had)
+	[ "$(status_of '.exports[0].leases.locks')" = 0 ]
 	start old old_reader read "$dir/1/old" "$dir/2/old" 5
 	until_true 20 grep -q open "$dir/said.old"
 	move 1
 	try_carried
 	is_sharing 1 false
+	wait_here $((waits + 3))
+	[ "$(locks_of 1 had)" = "$had" ]
+	for kind in flock process open; do
+		[ "$(locker try $kind alone "$dir/1/$kind" 5)" = busy ]
+	done
 	mount_number 2 ,share_later
 	is_sharing 1 true
 	[ "$(stat -c %s "$dir/2/carried/appended")" -eq 2 ]

@@ -17,7 +17,9 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/lock/local_locks.h"
 #include "daemon/lock/lock_owner.h"
+#include "daemon/lock/lock_register.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/lock/lock_wait.h"
 #include "daemon/serve/fs_block.h"
@@ -662,6 +664,141 @@ static void lock__granted_to_nobody__is_given_up(void **state)
 	assert_not_told();
 }
 
+/* ---- a mount that is alone ------------------------------------------------------------------- */
+
+static void be_alone(void)
+{
+	fx.fs.options.session.converts = true;
+	fx.fs.sharing = fx.session.sharing = false;
+	local_locks_adopt(&fx.fs, true);
+}
+
+static void await_as_other(unsigned i)
+{
+	struct request *req = make(i, OP_SETLK);
+
+	req->args.lock.wait = true;
+	req->args.lock_owner = OWNER + 1;
+	op_setlk(req);
+}
+
+static void alone__locks_and_waits__send_nothing(void **state)
+{
+	be_alone();
+	lock(0);
+	assert_told(0, 0);
+	await_as_other(1);
+	assert_not_told();
+	flush(2);
+	op_end(&fx.ops[2]);
+	run_calls();
+	assert_told(1, 0);
+	lock(0);
+	assert_told(0, -EAGAIN);
+	release(3);
+	lock(0);
+	assert_told(0, 0);
+	assert_nothing_sent();
+	release(3);
+}
+
+static void alone__signal__ends_the_wait_at_once(void **state)
+{
+	be_alone();
+	lock(0);
+	assert_told(0, 0);
+	await_as_other(1);
+	signal_caller(1);
+	assert_told(1, -EINTR);
+	flush(2);
+	op_end(&fx.ops[2]);
+	run_calls();
+	assert_not_told();
+	assert_nothing_sent();
+}
+
+static void alone__session_lost__ends_the_wait(void **state)
+{
+	be_alone();
+	lock(0);
+	assert_told(0, 0);
+	await_as_other(1);
+	atomic_store(&fx.session.lost, true);
+	lock_tick(&fx.thread);
+	assert_told(1, -ESTALE);
+	lock(0);
+	assert_told(0, -ESTALE);
+	release(3);
+}
+
+static void share(void)
+{
+	fx.fs.sharing = fx.session.sharing = true;
+}
+
+static void register__then_the_wait_asks_the_server(void **state)
+{
+	struct rpc_call *call;
+
+	be_alone();
+	lock(0);
+	assert_told(0, 0);
+	await_as_other(1);
+	assert_int_equal(lock_register_all(&fx.fs), 1);
+	call = take(LOCK_EXCLUSIVE, false);
+	assert_int_equal(call->req.lock.end, 99);
+	assert_int_equal(call->req.lock.kind, LOCK_KIND_POSIX);
+	assert_nothing_sent();
+	answer(call, 0);
+	assert_int_equal(lock_register_all(&fx.fs), 0);
+	assert_nothing_sent();
+	share();
+	lock_register_end(&fx.fs);
+	run_calls();
+	answer(take(LOCK_EXCLUSIVE, true), -EINPROGRESS);
+	assert_not_told();
+	flush(2);
+	answer(take(LOCK_FREE, false), 0);
+	op_end(&fx.ops[2]);
+	lock_look_at_all(&fx.thread);
+	run_calls();
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(1, 0);
+	assert_false(atomic_load(&fx.handles[0].unlocked));
+}
+
+static void register__signal__the_wait_does_not_come_to_the_server(void **state)
+{
+	be_alone();
+	lock(0);
+	assert_told(0, 0);
+	await_as_other(1);
+	assert_int_equal(lock_register_all(&fx.fs), 1);
+	signal_caller(1);
+	assert_told(1, -EINTR);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_int_equal(lock_register_all(&fx.fs), 0);
+	lock_register_end(&fx.fs);
+	run_calls();
+	assert_nothing_sent();
+}
+
+/* The handle is of no use any more, and its close gives up what the server may have. */
+static void register__refused__its_handle_is_unlocked(void **state)
+{
+	be_alone();
+	lock(0);
+	assert_told(0, 0);
+	assert_int_equal(lock_register_all(&fx.fs), 1);
+	answer(take(LOCK_EXCLUSIVE, false), -ENOLCK);
+	assert_true(atomic_load(&fx.handles[0].unlocked));
+	assert_int_equal(lock_register_all(&fx.fs), 0);
+	share();
+	lock_register_end(&fx.fs);
+	release(3);
+	answer(take(LOCK_FREE, false), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -689,6 +826,12 @@ int main(void)
 		CASE(try__taken_back_before_it_was_sent),
 		CASE(try__comes_after_a_wait_whose_caller_was_killed),
 		CASE(lock__granted_to_nobody__is_given_up),
+		CASE(alone__locks_and_waits__send_nothing),
+		CASE(alone__signal__ends_the_wait_at_once),
+		CASE(alone__session_lost__ends_the_wait),
+		CASE(register__then_the_wait_asks_the_server),
+		CASE(register__signal__the_wait_does_not_come_to_the_server),
+		CASE(register__refused__its_handle_is_unlocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
