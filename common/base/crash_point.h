@@ -5,8 +5,8 @@
  * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
  * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, share_later.bats,
- * upgrade.bats, names_removed.bats and revive.bats use each of these points; kill.bats holds this list against the
- * code:
+ * upgrade.bats, names_removed.bats and revive.bats use each of these points; kill.bats holds this
+ * list against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
