@@ -122,8 +122,8 @@ make_and_remove() {
 	rmdir "$mnt/new"
 	umount_rmem
 	echo "RPCs: $((both - made)) to remove 400 files"
-	# Four messages would hold them. Some are sent by the second.
-	[ $((both - made)) -le 10 ]
+	# Four messages hold them. Each thread also sends once a second those that wait, which counts on a slow machine.
+	[ $((both - made)) -le 40 ]
 }
 
 # make_with_acl N: so many files in a folder in which the server makes them.

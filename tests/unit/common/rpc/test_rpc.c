@@ -434,6 +434,16 @@ static void auth__out_of_range(void **state)
 	assert_int_equal(rpc_reply_decode(&p, VERSION, buf, len), -EPROTO);
 }
 
+static void removals__out_of_range(void **state)
+{
+	struct rpc_request q = request_of(RPC_REMOVALS);
+
+	q.removals.tail.len--;
+	assert_refused(&q);
+	q.removals.tail.len = 0;
+	assert_refused(&q);
+}
+
 static void changes__out_of_range(void **state)
 {
 	struct rpc_request q = request_of(RPC_SETATTR);
@@ -461,11 +471,6 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
 	q.commit.size = UINT64_MAX;
-	assert_refused(&q);
-	q = request_of(RPC_REMOVALS);
-	q.removals.tail.len--;
-	assert_refused(&q);
-	q.removals.tail.len = 0;
 	assert_refused(&q);
 	q = request_of(RPC_RETURN);
 	q.ret.kind = 0;
@@ -799,6 +804,7 @@ int main(void)
 		cmocka_unit_test(request__longest_name_passes),
 		cmocka_unit_test(attach__out_of_range),
 		cmocka_unit_test(auth__out_of_range),
+		cmocka_unit_test(removals__out_of_range),
 		cmocka_unit_test(changes__out_of_range),
 		cmocka_unit_test(rights__out_of_range),
 		cmocka_unit_test(xattr__out_of_range),
