@@ -1,14 +1,13 @@
 #!/usr/bin/env bats
 # alone_revive.bats - the daemon of a service is killed whose mount has the export alone and may share it later
 # (-o revive,share_later). While it is alone its successor goes on with it, locks included.
-bats_require_minimum_version 1.5.0
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
+bats_require_minimum_version 1.5.0
 load helpers
 load carry
 load mounts
 load lockers
-load loggers
 load stewarded
 
 test_seconds=150
@@ -37,10 +36,6 @@ waits_are() {
 
 is_alone() {
 	[ "$(rmemfsctl status --json "$mnt" | jq .options.share)" = false ]
-}
-
-is_cut_off() {
-	[[ $(stat "$mnt" 2>&1 >/dev/null) == *"Transport endpoint is not connected" ]]
 }
 
 # ---- alone ---------------------------------------------------------------------------------------------
