@@ -79,7 +79,6 @@ struct removed_names {
 	uint64_t last, done; /* numbers: of the last one; all up to it are answered */
 	uint64_t wanted;     /* those up to it are sent at once */
 	unsigned nalone;     /* so many are sent one by one: together they were refused */
-	uint64_t nrefused;   /* ever */
 	struct list waiters; /* struct waiter, by `until` */
 	struct list behind;  /* struct removed_behind */
 	bool running;        /* a message is on its way, or is being filled */

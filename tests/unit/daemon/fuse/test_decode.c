@@ -708,8 +708,8 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 	assert_true(features.evictions_seen);
 }
 
-/* Only a mount that does not share can go on after its daemon was killed. */
-static void fuse_init_negotiate__requests_come_again_where_nothing_is_shared(void **state)
+/* A mount that is alone can go on after its daemon was killed, also if it may share later. */
+static void fuse_init_negotiate__requests_come_again_also_where_others_may_come(void **state)
 {
 	struct fuse_init_in in = init_61;
 	struct fs_features features;
@@ -717,8 +717,8 @@ static void fuse_init_negotiate__requests_come_again_where_nothing_is_shared(voi
 
 	in.flags2 = UINT32_MAX;
 	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &sharing, &out, &features), 0);
-	assert_false(out.flags2 & 1 << (39 - 32));
-	assert_false(features.resend);
+	assert_true(out.flags2 & 1 << (39 - 32));
+	assert_true(features.resend);
 }
 
 /* The kernel ends a connection that maps ids and lets the daemon check permissions. */
@@ -852,7 +852,8 @@ int main(void)
 		cmocka_unit_test(fuse_decode_interrupt__lengths),
 		cmocka_unit_test(fuse_init_negotiate__takes_offered_only),
 		cmocka_unit_test(fuse_init_negotiate__newer_kernel),
-		cmocka_unit_test(fuse_init_negotiate__requests_come_again_where_nothing_is_shared),
+		cmocka_unit_test(
+			fuse_init_negotiate__requests_come_again_also_where_others_may_come),
 		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_without_lists),
 		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_where_users_are_squashed),
 		cmocka_unit_test(fuse_init_negotiate__without_max_pages),
