@@ -3,7 +3,8 @@
 
 #include "common/base/util.h"
 #include "server/memory/region_loss.h"
-#include "server/session/session.h"
+#include "server/session/client_session.h"
+#include "server/session/conn.h"
 
 enum { LOOK_MS = 1000 };
 
