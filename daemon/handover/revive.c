@@ -222,7 +222,7 @@ static int adopt_copies(struct fs *fs, const struct recorded_locks *all)
 {
 	int err = 0;
 
-	for (uint8_t type = LOCK_SHARED; type <= LOCK_EXCLUSIVE; type++)
+	for (unsigned type = LOCK_SHARED; type <= LOCK_EXCLUSIVE; type++)
 		for (size_t i = 0; !err && i < all->n; i++)
 			if (all->v[i].type == type)
 				err = adopt_lock(fs, &all->v[i]);

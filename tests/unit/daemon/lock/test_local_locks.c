@@ -156,7 +156,7 @@ static void assert_same_bytes(void)
 {
 	for (unsigned owner = 0; owner < OWNERS; owner++) {
 		for (uint64_t byte = 0; byte < BYTES + 2; byte++) {
-			for (uint8_t type = LOCK_SHARED; type <= LOCK_EXCLUSIVE; type++) {
+			for (unsigned type = LOCK_SHARED; type <= LOCK_EXCLUSIVE; type++) {
 				struct rpc_lock want = lock_of(fx.inode, owner, type, byte, byte);
 				struct flock other = flock_of(&want);
 				struct rpc_getlk_reply found;
