@@ -2,8 +2,9 @@
 # order.sh BUILD [ROOT] - holds the order of the folders: a file includes and calls only its own
 # folder and those below it. Within a folder no files call each other in a circle. Includes come
 # from the sources in ROOT (this repository), calls from the symbols of BUILD's objects, so that a
-# call without an include is found, too. Prints each line that breaks the order, and the files of
-# each circle. order_selftest.sh tests this script.
+# call without an include is found, too. Where a README.md gives an order of its files the calls follow
+# it. Prints each line that breaks an order, and the files of each circle. order_selftest.sh tests
+# this script.
 set -euo pipefail
 
 build=$(realpath "${1:?the build folder}")
@@ -137,6 +138,38 @@ circles() {
 			END { for (i = 1; i <= n; i++) print "a circle:" files[i] }'
 }
 
+# "FILE ROW" of each file that a folder's README.md has in its table of files, where it says that a
+# file calls only files below it. Files in one row don't call each other. Headers call nothing.
+tables() {
+	local readmes
+	mapfile -t readmes < <(grep -rl '^A file calls only files below it' common daemon server --include=README.md)
+	[ ${#readmes[@]} -eq 0 ] || awk '
+		FNR == 1 { folder = FILENAME; sub(/[^\/]*$/, "", folder) }
+		/^## / { in_files = $2 == "Files" }
+		in_files && split($0, cell, "|") > 2 {
+			n = split(cell[2], name, /[^a-z0-9_.]+/)
+			for (i = 1; i <= n; i++) {
+				sub(/\.c$/, "", name[i])
+				if (name[i] ~ /^[a-z0-9_]+$/) print folder name[i], FNR
+			}
+		}' "${readmes[@]}"
+}
+
+# Prints each call that such a table tells otherwise, and each file that it leaves out.
+untrue() {
+	awk '
+		function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+		function module(path) { sub(/\.c$/, "", path); return path }
+		function leaves_out(path) { print folder(path) "/README.md: " path " is not in the table" }
+		FILENAME == ARGV[1] { row[$1] = $2; told[folder($1)]; next }
+		$1 == $2 || folder($1) != folder($2) || !(folder($1) in told) { next }
+		!(module($1) in row) { leaves_out($1); next }
+		!(module($2) in row) { leaves_out($2); next }
+		row[module($1)] >= row[module($2)] {
+			print folder($1) "/README.md: " $1 " calls " $2 ", which is not below it"
+		}' "$@" | sort -u
+}
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-order.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 order >"$work/order"
@@ -150,5 +183,7 @@ against "$work/order" "$work/includes" "$work/calls" | sort -u >"$work/found"
 sed -i 's/^/against the order: /' "$work/found"
 entwined >"$work/entwined"
 circles "$work/entwined" "$work/calls" >>"$work/found"
+tables >"$work/tables"
+untrue "$work/tables" "$work/calls" >>"$work/found"
 cat "$work/found"
 [ ! -s "$work/found" ]

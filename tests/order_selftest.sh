@@ -1,6 +1,7 @@
 #!/bin/bash
 # order_selftest.sh - order.sh finds a wrong include, a wrong call without an include, and files that
-# call each other in a circle, in a small tree made for it, and nothing in a correct tree.
+# call each other in a circle, in a small tree made for it, and nothing in a correct tree. It finds a
+# README.md that gives another order of its files, too.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -68,3 +69,19 @@ demands ''
 
 source_file daemon/file/gate.c <<<'void commit_it(void); void gate_enter(void) { commit_it(); }'
 demands 'a circle: daemon/file/commit.c daemon/file/gate.c'
+source_file daemon/file/gate.c <<<'void gate_enter(void) {}'
+
+# A README.md that gives the order of its files is true, and has all of them.
+table() {
+	printf 'A file calls only files below it.\n\n'
+	printf '| word | meaning |\n| --- | --- |\n| gate | a word |\n\n## Files\n\n| file | does |\n| --- | --- |\n'
+	printf '| %s | something |\n' "$@"
+}
+table "\`commit\`" "\`gate\`, gate.h" | source_file daemon/file/README.md
+demands ''
+table gate.c commit gate.h | source_file daemon/file/README.md
+demands 'daemon/file/README.md: daemon/file/commit.c calls daemon/file/gate.c, which is not below it'
+table "commit, gate" | source_file daemon/file/README.md
+demands 'daemon/file/README.md: daemon/file/commit.c calls daemon/file/gate.c, which is not below it'
+table commit gate.h | source_file daemon/file/README.md
+demands 'daemon/file/README.md: daemon/file/gate.c is not in the table'
