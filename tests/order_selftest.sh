@@ -1,7 +1,7 @@
 #!/bin/bash
-# order_selftest.sh - what order.sh finds in a small tree that is made for it: a wrong include, a wrong
-# call without an include, files that call each other in a circle, and a README.md that tells another
-# order of them. It finds nothing in a correct tree.
+# order_selftest.sh - order.sh finds a wrong include, a wrong call without an include, and files that
+# call each other in a circle, in a small tree made for it, and nothing in a correct tree. It finds a
+# README.md that gives another order of its files, too.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
