@@ -21,22 +21,6 @@ teardown() {
 	end_mounts
 }
 
-come() {
-	mount_number "$1" ",share_later${2:-}"
-}
-
-# coming N: mount N comes, and the test goes on. arrived N: waits for that.
-coming() {
-	mkdir -p "$dir/$1"
-	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/$1" \
-		>>"$dir/mount.$1.log" 2>&1 3>&- &
-	mounts[$1]=$!
-}
-
-arrived() {
-	until_true 60 mountpoint -q "$dir/$1" || die "mount $1: $(cat "$dir/mount.$1.log")"
-}
-
 # locks_of N WHAT: `had` or `waits` of mount N itself; null: it keeps none.
 locks_of() {
 	rmemfsctl status --json "$dir/$1" | jq ".locks.$2"

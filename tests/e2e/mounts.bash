@@ -30,6 +30,23 @@ share() {
 	done
 }
 
+# come N [OPTIONS]: makes a mount that shares when another one comes.
+come() {
+	mount_number "$1" ",share_later${2:-}"
+}
+
+# coming N: the same, and does not wait. arrived N: waits for that.
+coming() {
+	mkdir -p "$dir/$1"
+	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/$1" \
+		>>"$dir/mount.$1.log" 2>&1 3>&- &
+	mounts[$1]=$!
+}
+
+arrived() {
+	until_true 60 mountpoint -q "$dir/$1" || die "mount $1: $(cat "$dir/mount.$1.log")"
+}
+
 begin() {
 	start_server
 	share "$@"

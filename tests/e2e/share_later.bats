@@ -19,23 +19,6 @@ teardown() {
 	end_mounts
 }
 
-# come N [OPTIONS]
-come() {
-	mount_number "$1" ",share_later${2:-}"
-}
-
-# coming N: the same, and does not wait. arrived N: waits for that.
-coming() {
-	mkdir -p "$dir/$1"
-	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/$1" \
-		>>"$dir/mount.$1.log" 2>&1 3>&- &
-	mounts[$1]=$!
-}
-
-arrived() {
-	until_true 60 mountpoint -q "$dir/$1" || die "mount $1: $(cat "$dir/mount.$1.log")"
-}
-
 # is_sharing N: whether the mount goes by leases.
 is_sharing() {
 	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = true ]
