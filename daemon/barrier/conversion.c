@@ -66,11 +66,14 @@ bool conversion_is_under_way(const struct fs *fs)
 	return phase_of(fs) != CONVERSION_NONE;
 }
 
-uint32_t conversion_told_ms(const struct fs *fs)
+struct conversion_told conversion_told(const struct fs *fs)
 {
 	const struct conversion *c = fs->conversion;
 
-	return (uint32_t)max_i64(c->ttl_ms, c->told_ms - now_ms());
+	return (struct conversion_told){
+		.ttl_ms = c->ttl_ms,
+		.left_ms = (uint32_t)max_i64(0, c->told_ms - now_ms()),
+	};
 }
 
 /* A successor has to know it (record.h). */
@@ -85,19 +88,20 @@ static void note_told(struct fs *fs)
 	atomic_store(&head->has_shared, atomic_load(&fs->has_shared));
 }
 
-void conversion_adopt(struct fs *fs, uint32_t told_ms)
+void conversion_adopt(struct fs *fs, struct conversion_told told)
 {
-	fs->conversion->ttl_ms = told_ms;
+	fs->conversion->ttl_ms = told.ttl_ms;
+	fs->conversion->told_ms = now_ms() + told.left_ms;
 	note_told(fs);
 }
 
 void conversion_revive(struct fs *fs)
 {
 	const struct record_head *head = record_head(fs->record);
-	int64_t left_ms = max_i64(0, atomic_load(&head->told_ms) - now_ms());
 
 	atomic_store(&fs->has_shared, atomic_load(&head->has_shared));
-	conversion_adopt(fs, (uint32_t)max_i64(atomic_load(&head->ttl_ms), left_ms));
+	fs->conversion->ttl_ms = atomic_load(&head->ttl_ms);
+	fs->conversion->told_ms = atomic_load(&head->told_ms);
 }
 
 uint32_t conversion_ttl_ms(const struct fs *fs, uint32_t ms)

@@ -94,6 +94,11 @@ struct conversion {
 	unsigned nlacking; /* of these, those that the server has not pinned yet */
 };
 
+struct conversion_told {
+	uint32_t ttl_ms;  /* the longest time that an answer without a lease is kept */
+	uint32_t left_ms; /* in that time answers under leases have ended */
+};
+
 /* begin(req, 0) begins a request that was held, begin(req, -errno) ends it. */
 void conversion_init(
 	struct conversion *c, struct fs *fs, void (*begin)(struct request *req, int status));
@@ -111,10 +116,9 @@ void conversion_is_over(struct fs *fs);
 /* Whether it is under way: then the mount can't move to another daemon. None begins while the mount
  * is paused (pause.h). Any thread. */
 bool conversion_is_under_way(const struct fs *fs);
-/* The longest time for which the kernel may have been told to keep an answer; the daemon before
- * this one has told it so. */
-uint32_t conversion_told_ms(const struct fs *fs);
-void conversion_adopt(struct fs *fs, uint32_t told_ms);
+/* What the kernel was told at most; the daemon before this one has told it so. */
+struct conversion_told conversion_told(const struct fs *fs);
+void conversion_adopt(struct fs *fs, struct conversion_told told);
 /* The same by the record of a killed daemon, and whether it has ever shared. */
 void conversion_revive(struct fs *fs);
 

@@ -147,7 +147,7 @@ int describe_mount(struct fs *fs, struct io_thread *threads, uint8_t **data, siz
 		state.ninodes = t.ninodes;
 		state.nhandles = t.nhandles;
 		state.sharing_bytes = t.sharing_bytes;
-		state.ttl_ms = conversion_told_ms(fs);
+		state.told = conversion_told(fs);
 		err = tell_all(fs, &t, &state);
 	}
 	free(t.handles);
@@ -246,7 +246,7 @@ static int adopt(struct fs *fs, struct io_thread *threads, struct wire_in *r, in
 	steal_fd(owner_fd);
 	atomic_store(&fs->sharing, state.session.sharing);
 	atomic_store(&fs->has_shared, fs_may_share(fs));
-	conversion_adopt(fs, state.ttl_ms);
+	conversion_adopt(fs, state.told);
 	if (fs_may_share(fs) != (state.sharing_bytes > 0))
 		return -EPROTO;
 	err = name_handles(fs, *r, &state);

@@ -156,7 +156,7 @@ enum {
 	SLOTS_BYTES = 8 + 8 * SLOTS_MAX,
 	SESSION_BYTES = 4 * 8 + 4 + 3 * 16 + 2 * 4 + 4 + 3 * 4 + 6 * 8 + ATTR_BYTES +
 			IO_THREADS_MAX * SLOTS_BYTES,
-	MOUNT_BYTES = STATE_HEAD_BYTES + SESSION_BYTES + 4 + 2 + 4 + 4,
+	MOUNT_BYTES = STATE_HEAD_BYTES + SESSION_BYTES + 4 + 2 + 4 + 2 * 4,
 };
 
 /* ---- the mount ------------------------------------------------------------------------------- */
@@ -184,7 +184,8 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	wire_put_u8(w, state->cache);
 	wire_put_u8(w, state->access);
 	state_put_flags(w, flags, 1);
-	wire_put_u32(w, state->ttl_ms);
+	wire_put_u32(w, state->told.ttl_ms);
+	wire_put_u32(w, state->told.left_ms);
 }
 
 /* Before the numbers are multiplied. */
@@ -220,7 +221,8 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	state->cache = wire_get_u8(r);
 	state->access = wire_get_u8(r);
 	state_get_flags(r, flags, 1);
-	state->ttl_ms = wire_get_u32(r);
+	state->told.ttl_ms = wire_get_u32(r);
+	state->told.left_ms = wire_get_u32(r);
 	r->truncated |= state->cache > CACHE_EXCLUSIVE || state->access > ACCESS_NEVER;
 	return r->truncated ? -EPROTO : 0;
 }

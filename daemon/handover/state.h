@@ -15,6 +15,7 @@
 #define RMEMFS_DAEMON_HANDOVER_STATE_H
 
 #include "common/rpc/wire.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/fuse/port.h"
 #include "daemon/handover/inodes.h"
 #include "daemon/remote/session_handover.h"
@@ -32,7 +33,7 @@ struct mount_state {
 	uint8_t cache, access; /* enum cache_mode, enum access_mode */
 	bool nodiratime;
 	uint64_t ninodes, nhandles;
-	uint32_t ttl_ms;        /* conversion.h: the kernel was told no longer time */
+	struct conversion_told told;
 	uint64_t sharing_bytes; /* behind all that; 0: the mount does not share, and never will */
 };
 

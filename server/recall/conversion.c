@@ -110,19 +110,27 @@ static void tell_slow(struct client_session *session, int64_t now)
 		(long long)(now - session->convert_ms) % 1000 / 100);
 }
 
+/* It may have been alone for a moment only: then its kernel has answers under leases from before.
+ */
+static int64_t forgets_for_ms(const struct client_session *session)
+{
+	return forgets(session) ? session->server->lease_ms : 0;
+}
+
 /* The session may be freed then. */
 static void tick_one(struct client_session *session, int64_t now, int64_t *next)
 {
 	int64_t slow_ms, end_ms;
 
 	recall_discount(session, &session->convert_ms, now);
-	slow_ms = session->convert_ms + min_i64(SLOW_CONVERSION_MS, session->server->lease_ms / 2);
-	end_ms = recall_deadline(session, session->convert_ms);
+	slow_ms = session->convert_ms + forgets_for_ms(session) +
+		  min_i64(SLOW_CONVERSION_MS, session->server->lease_ms / 2);
+	end_ms = recall_deadline(session, session->convert_ms) + forgets_for_ms(session);
 	if (now >= slow_ms)
 		tell_slow(session, now);
 	if (now >= end_ms) {
-		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it %s within the "
-			    "lease time, and another mount waits",
+		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it %s in time, "
+			    "and another mount waits",
 			session->stored.id, session->stored.client, session->export->name,
 			what_it_has_not_done(session));
 		recall_end_late(session, now);

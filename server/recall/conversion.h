@@ -6,9 +6,9 @@
  *     its kernel forgets -> CONVERT_FORGOT -> the ATTACH that waits is tried again
  *
  * In between nobody else is let in, also by a server that was started again: the session is stored
- * with SESSION_FORGETS. A session that takes more than the lease time for one of the two steps is
- * ended, by the rules of a recall (recall.h). A session that nobody waits for any more goes on: it
- * has begun.
+ * with SESSION_FORGETS. A session that takes more than the lease time for the first step, or twice
+ * that for its kernel to forget, is ended, by the rules of a recall (recall.h). A session that
+ * nobody waits for any more goes on: it has begun.
  *
  * When a session that converts has shared its export with nobody for three times the lease time,
  * PING's tail says RECALL_ALONE. Its client gives all leases back when it likes, and sends

@@ -222,6 +222,21 @@ static void ttl__is_short_and_none_when_another_comes(void **state)
 	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), LEASE_MS);
 }
 
+/* A daemon that takes over waits for what is left, and for no more the next time. */
+static void adopt__has_what_the_kernel_was_told(void **state)
+{
+	struct conversion_told told = {.ttl_ms = 100, .left_ms = 60000};
+
+	conversion_adopt(&fx.fs, told);
+	told = conversion_told(&fx.fs);
+	assert_int_equal(told.ttl_ms, 100);
+	assert_in_range(told.left_ms, 50000, 60000);
+	conversion_adopt(&fx.fs, (struct conversion_told){.ttl_ms = 100});
+	told = conversion_told(&fx.fs);
+	assert_int_equal(told.ttl_ms, 100);
+	assert_int_equal(told.left_ms, 0);
+}
+
 /* The server answers the LEASE that thread 0 has asked for. */
 static void answer_pin(int status)
 {
@@ -291,6 +306,7 @@ int main(void)
 		TEST(back__while_it_is_alone__is_no_news),
 		TEST(back__is_over__leaves_nothing),
 		TEST(ttl__is_short_and_none_when_another_comes),
+		TEST(adopt__has_what_the_kernel_was_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
