@@ -1,9 +1,9 @@
 /* SETATTR: changes what the kernel asks for, and takes privileges away where that is due. This
- * takes an RPC; of a file that is being written it may go along with the next COMMIT. */
+ * takes an RPC; of a file that is being written it may go along with the next COMMIT (set_along.h).
+ */
 #include <errno.h>
 #include <linux/capability.h>
 
-#include "common/rpc/change_time.h"
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
@@ -15,8 +15,7 @@
 #include "daemon/file/op_inode.h"
 #include "daemon/file/inode.h"
 #include "daemon/ops/change_attr.h"
-#include "daemon/file/gate.h"
-#include "daemon/file/commit.h"
+#include "daemon/ops/set_along.h"
 #include "daemon/ops/finish.h"
 
 struct setattr_state {
@@ -46,11 +45,9 @@ static void setattr_end(struct request *req, int status)
 		reply_attr(req, &attr, ttl);
 }
 
-enum { SET_PERMISSIONS = SET_MODE | SET_OWNERS };
-
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-enum { SET_BY_OWNER = SET_PERMISSIONS | SET_ATIME | SET_MTIME };
+enum { SET_BY_OWNER = SET_MODE | SET_OWNERS | SET_ATIME | SET_MTIME };
 
 /* An unprivileged caller that changes an owner, or cuts a file, leaves no set-user-id behind. On
  * directories these bits are no privileges. */
@@ -167,86 +164,6 @@ static int settle_privileges(struct request *req, struct inode *inode, struct rp
 	set->valid |= SET_NO_PRIVILEGES;
 	set->rights = rights;
 	return 0;
-}
-
-/* ---- with the next COMMIT -------------------------------------------------------------------- */
-
-/* With a writeback cache the kernel tells the times of writes by a SETATTR of their own, at each
- * close. */
-static bool is_of_written_back(const struct inode *inode, const struct rpc_setattr *set)
-{
-	return inode->fs->features.writeback && set->valid == (SET_MTIME | SET_CTIME);
-}
-
-/* The server would do nothing else, and refuse nothing. There is no quota, no squash, no access
- * control list, no capabilities that change with it, and no other change on its way. */
-static bool can_set_permissions_locked(const struct inode *inode, uint32_t valid)
-{
-	return !inode->nchanging && !inode->attr.flags && !inode_has_caps(inode) &&
-	       session_squash(inode->fs->session).kind == SQUASH_NONE &&
-	       (!(valid & SET_OWNERS) || !session_quotas(inode->fs->session));
-}
-
-/* A file that is open for writing is committed when it is closed. The change goes along, as the
- * times of a writeback cache do. */
-static bool can_go_along_locked(const struct inode *inode, const struct rpc_setattr *set)
-{
-	if (!inode->sized || !inode->attr_valid || inode->returned ||
-		(set->valid & (SET_SIZE | SET_NO_PRIVILEGES)))
-		return false;
-	if (is_of_written_back(inode, set))
-		return true;
-	return inode->nwriters && (!(set->valid & SET_ATIMES) || !inode->access.held) &&
-	       (!(set->valid & SET_MTIMES) || gate_is_settled(&inode->gate)) &&
-	       (!(set->valid & SET_PERMISSIONS) || can_set_permissions_locked(inode, set->valid));
-}
-
-static void set_times_locked(struct inode *inode, const struct rpc_setattr *set)
-{
-	int64_t now = session_time(inode->fs->session);
-	struct attr *attr = &inode->attr;
-
-	if (set->valid & SET_ATIMES) {
-		attr->atime = set->valid & SET_ATIME_NOW ? now : set->atime;
-		inode->access.dirty = true;
-		inode->access.until_ms = 0;
-	}
-	if (set->valid & SET_MTIMES)
-		attr->mtime =
-			set->valid & SET_MTIME_NOW ? change_time(attr->mtime, now) : set->mtime;
-	attr->ctime = set->valid & SET_CTIME ? set->ctime : change_time(attr->ctime, now);
-	inode->commit.times_dirty = true;
-}
-
-static void set_permissions_locked(struct inode *inode, const struct rpc_setattr *set)
-{
-	struct attr *attr = &inode->attr;
-
-	if (set->valid & SET_MODE)
-		attr->mode = (attr->mode & S_IFMT) | (set->mode & 07777);
-	if (set->valid & SET_UID)
-		attr->uid = set->uid;
-	if (set->valid & SET_GID)
-		attr->gid = set->gid;
-	inode->commit.set |= set->valid & SET_PERMISSIONS;
-}
-
-/* True: the change is done as far as anybody here can see, and the next COMMIT tells the server. */
-static bool set_along(struct request *req, struct inode *inode, const struct rpc_setattr *set)
-{
-	bool along;
-
-	if (!inode_is_regular(inode) || !fs_kernel_knows_owners(inode->fs))
-		return false;
-	pthread_mutex_lock(&inode->lock);
-	along = can_go_along_locked(inode, set);
-	if (along) {
-		set_times_locked(inode, set);
-		set_permissions_locked(inode, set);
-		commit_dirty_locked(inode, req->thread);
-	}
-	pthread_mutex_unlock(&inode->lock);
-	return along;
 }
 
 /* After an append that failed, the kernel cuts the file back to the end that it knew. If the kernel

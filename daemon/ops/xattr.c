@@ -23,6 +23,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/ops/set_along.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/ops/value_stages.h"
 #include "daemon/file/inode.h"
@@ -482,6 +483,10 @@ void op_setxattr(struct request *req)
 	int status = kind_of(req->args.name, &kind);
 
 	op_begin(req);
+	if (!status && set_along_list(req, st->op.inode)) {
+		op_finish(req, 0);
+		return;
+	}
 	if (!status)
 		xattr_settle_rights(req, kind);
 	/* The payload leaves its buffer: the server may let this wait until other clients give back

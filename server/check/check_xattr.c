@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/base/util.h"
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 #include "server/record/stage.h"
 #include "server/store/store_format.h"
 #include "server/record/xattr.h"

@@ -9,7 +9,7 @@
 #ifndef RMEMFS_SERVER_NAMESPACE_NS_H
 #define RMEMFS_SERVER_NAMESPACE_NS_H
 
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 #include "server/record/inode.h"
 #include "server/meta/meta_internal.h"
 

@@ -47,6 +47,51 @@ is_acl() {
 	[ "$have" = "$2" ] || die "$1: $have, wanted $2"
 }
 
+# modes FOLDER: the mode of each file there, and its list.
+modes() {
+	(cd "$1" && stat -c '%n %a %u:%g' -- * && getfacl -n -- *)
+}
+
+# cp(1) sets a list of three entries on each file while it is open.
+@test "a list that says what a mode says is the mode, also of a file that is being written" {
+	local mode
+	mkdir "$dir/source"
+	for mode in 600 644 640 755 4755 2755 6711 1644 000 777 2644; do
+		echo "$mode" >"$dir/source/$mode"
+		chmod "$mode" "$dir/source/$mode"
+	done
+	mkdir "$dir/source/folder" "$dir/source/sticky"
+	chmod 2750 "$dir/source/folder"
+	chmod 1777 "$dir/source/sticky"
+	cp -a "$dir/source" "$mnt/copy"
+	cp -p "$dir"/source/[0-9]* "$mnt"
+	[ "$(modes "$mnt/copy")" = "$(modes "$dir/source")" ]
+	remount_here
+	[ "$(modes "$mnt/copy")" = "$(modes "$dir/source")" ]
+	rm -r "$mnt/copy"
+	[ "$(cd "$mnt" && modes .)" = "$(cd "$dir/source" && rmdir folder sticky && modes .)" ]
+}
+
+@test "a list that says what a mode says takes a longer one away, and set-group-id of another group" {
+	local fd list
+	echo file >file
+	setfacl -m u:1234:rw file
+	exec {fd}>>file
+	setfacl -b "/proc/$$/fd/$fd"
+	is_acl file 'user::rw- group::r-- other::r--'
+	exec {fd}>&-
+	touch mine
+	chown 1234:5679 mine
+	chmod 2755 mine
+	list=$(printf '\x02\x00\x00\x00\x01\x00\x07\x00\xff\xff\xff\xff\x04\x00\x05\x00\xff\xff\xff\xff\x20\x00\x05\x00\xff\xff\xff\xff' | base64 -w 0)
+	exec {fd}>>mine
+	as_user 1234 setfattr -n system.posix_acl_access -v "0s$list" mine
+	exec {fd}>&-
+	[ "$(stat -c %a mine)" = 755 ]
+	remount_here
+	[ "$(stat -c %a mine)" = 755 ]
+}
+
 @test "a named user is let in, and nobody else" {
 	echo secret >file
 	chmod 600 file

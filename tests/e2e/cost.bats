@@ -93,10 +93,27 @@ pack_small() {
 	[ "$(total writes)" -eq "$files" ]
 	rm_folder
 	unpacked=$(cost rpcs in_new unpack "$files")
-	echo "RPCs: $none for nothing, $rpcs for $files files, $unpacked to unpack them"
+	rm_folder
+	kept=$(cost rpcs in_new keep_all)
+	echo "RPCs: $none for nothing, $rpcs for $files files, $unpacked to unpack them, $kept for cp -a"
 	# The folder costs a LOOKUP and a MKDIR, the first file a CREATE.
 	[ $((rpcs - none)) -le $((files + 7)) ]
 	[ $((unpacked - none)) -le $((files + 7)) ]
+	[ $((kept - none)) -le $((files + 7)) ]
+}
+
+# cp(1) sets an access list that says what the mode says.
+keep_all() {
+	cp -a "$dir/tree"/* "$mnt"
+}
+
+# bats test_tags=only:tcp
+@test "copying a small file with its mode, owner and times costs a CREATE and a COMMIT" {
+	pack_small
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs in_new keep_all)
+	echo "RPCs: $none for nothing, $rpcs for $files files"
+	[ $((rpcs - none)) -le $((2 * files + 5)) ]
 }
 
 # make_many N, make_and_remove N: so many files, without a process for each.

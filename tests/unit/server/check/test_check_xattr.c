@@ -6,7 +6,7 @@
 #include <linux/posix_acl.h>
 #include <linux/xattr.h>
 
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 #include "server/record/stage.h"
 #include "server/record/xattr.h"
 

@@ -3,7 +3,7 @@
 #include <linux/posix_acl.h>
 #include <linux/xattr.h>
 
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 #include "tests/unit/server/xattr_fixture.h"
 
 enum { ALICE = 1000, BOB = 1001, STAFF = 50, OTHERS = 51 };

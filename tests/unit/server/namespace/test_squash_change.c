@@ -3,7 +3,7 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 #include "tests/unit/server/squash_fixture.h"
 
 /* ---- SETATTR --------------------------------------------------------------------------------- */

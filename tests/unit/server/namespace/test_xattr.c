@@ -5,7 +5,7 @@
 #include <linux/posix_acl.h>
 #include <linux/xattr.h>
 
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 #include "server/namespace/kept_values.h"
 #include "server/record/xattr.h"
 

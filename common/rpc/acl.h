@@ -6,8 +6,8 @@
  *
  * THREADS  Pure functions.
  */
-#ifndef RMEMFS_SERVER_RECORD_ACL_H
-#define RMEMFS_SERVER_RECORD_ACL_H
+#ifndef RMEMFS_COMMON_RPC_ACL_H
+#define RMEMFS_COMMON_RPC_ACL_H
 
 #include <stdbool.h>
 #include <stddef.h>

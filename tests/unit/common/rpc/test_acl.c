@@ -12,7 +12,7 @@
 
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 
 /* Makes a list from a short form: "u::rwx,u:5:r--,g::r-x,m::rw-,o::---". 'x' is no valid tag. */
 static struct acl parse(const char *text)

@@ -1,5 +1,5 @@
 /* acl.c - see acl.h. In the attribute: version 4; then entries of tag 2, permissions 2, id 4. */
-#include "server/record/acl.h"
+#include "common/rpc/acl.h"
 
 #include <assert.h>
 #include <errno.h>
