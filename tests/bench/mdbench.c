@@ -6,6 +6,7 @@
  *
  *     create   open(O_CREAT|O_EXCL), close            remove  unlink of these
  *     write    the same with BYTES written in between
+ *     first    the first stat after they were written, before the directory is read
  *     stat     the second stat, after the kernel has seen all of them
  *     read     open, read, close; the file's bytes are not in the page cache, its name may be
  *     unlink
@@ -140,8 +141,8 @@ static bool run(uint64_t n)
 {
 	return timed("create", n, create_one) == 0 && expect_names(n) == 0 &&
 	       timed("remove", n, unlink) == 0 && expect_names(0) == 0 &&
-	       timed("write", n, write_one) == 0 && expect_names(n) == 0 &&
-	       each(n, stat_one) == 0 && timed("stat", n, stat_one) == 0 &&
+	       timed("write", n, write_one) == 0 && timed("first", n, stat_one) == 0 &&
+	       expect_names(n) == 0 && each(n, stat_one) == 0 && timed("stat", n, stat_one) == 0 &&
 	       each(n, uncache_one) == 0 && timed("read", n, read_one) == 0 &&
 	       timed("unlink", n, unlink) == 0 && expect_names(0) == 0;
 }

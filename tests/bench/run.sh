@@ -34,7 +34,7 @@ settings_native() {
 	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4" sharers="1 2 4 8 16"
 	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=128 copy_mib=512 slow_mib=8 client_mib=32 stream_mib=4096 export_size=1152MiB
-	files=2000 untar_files=2000 build_sources='common/base/*.c common/conf/*.c'
+	files=2000 files_8k=3000 untar_files=2000 build_sources='common/base/*.c common/conf/*.c'
 	few=10000 many=1000000 extents_most=100000 grown_size=5632MiB metadata_reserve=1GiB
 	[ $quick -eq 0 ] || settings_quick
 }
@@ -44,7 +44,7 @@ settings_quick() {
 	sizes="64k" depths="4" threads="4" clients="1 2" sharers="1 2"
 	merges="1 256" channels="1 8" buffers="2 16"
 	file_mib=16 copy_mib=32 slow_mib=1 client_mib=8 stream_mib=64 export_size=160MiB
-	files=100 untar_files=200 build_sources='common/base/word.c'
+	files=100 files_8k=100 untar_files=200 build_sources='common/base/word.c'
 	few=100 many=1000 extents_most=1000 grown_size=64MiB metadata_reserve=''
 }
 
@@ -133,6 +133,11 @@ file_works() {
 	compare "$series" "$1" work_build
 }
 
+tree_works() {
+	compare "$repetitions" "$1" work_files_8k
+	compare "$series" "$1" work_cp_a
+}
+
 # brief_works PLACES FLOOR: only the works in the plots. Small files take little time and spread
 # widely.
 brief_works() {
@@ -214,13 +219,16 @@ start_native() {
 	rdma_device='' wire=''
 	server_start 127.0.0.1 "shm:$export_size" "exclusive:$export_size" "tcp:$export_size" \
 		"latency:$((file_mib * 3))MiB" "shared:$((client_mib * 2 + 64))MiB" "option:$((file_mib * 3))MiB" \
-		client{0..3}:$((client_mib * 2))MiB
+		names-{shm,tcp}:512MiB client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
+	make_headers
 	tmpfs_place 2g
 	rmem_mount shm shm shm
 	rmem_mount exclusive shm exclusive cache=exclusive
 	rmem_mount tcp tcp tcp
+	rmem_mount names-shm shm names-shm names=local
+	rmem_mount names-tcp tcp names-tcp names=local
 	# Mounted for its own works only: else the memory and CPU that it holds would burden all
 	# places.
 	visits[latency]="shm latency low_latency"
@@ -236,7 +244,8 @@ run_native() {
 	part fio compare 1 shm work_memory
 	part series fio_series "tmpfs shm tcp null-own null-stock"
 	part copies copy_works "tmpfs shm tcp null-own" "exclusive null-stock" sshfs
-	part files file_works "tmpfs shm exclusive tcp sshfs"
+	part files file_works "tmpfs shm names-shm exclusive tcp names-tcp sshfs"
+	part files tree_works "tmpfs shm names-shm tcp names-tcp"
 	part clients client_series shm
 	part sharing sharing_series shm
 	part sharing sharing_series tcp
@@ -248,12 +257,13 @@ run_native() {
 start_guest() {
 	rdma_device=rxe0 wire=wire
 	server_start 10.9.0.1 "verbs:$export_size" "tcp:$export_size" \
-		"option:$((file_mib * 3))MiB" "shared:$((client_mib * 2 + 64))MiB" client{0..3}:$((client_mib * 2))MiB
+		"option:$((file_mib * 3))MiB" "shared:$((client_mib * 2 + 64))MiB" names:64MiB client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
 	tmpfs_place 1g
 	rmem_mount verbs verbs verbs
 	rmem_mount tcp tcp tcp
+	rmem_mount names verbs names names=local
 	null_place null-own null_own
 	null_place null-stock null_stock
 	nfs_serve 1g
@@ -266,7 +276,7 @@ run_guest() {
 	part fio fio_works "tmpfs verbs tcp nfs-rdma nfs-tcp" "null-own null-stock" wire
 	part fio compare 1 verbs work_memory
 	part copies copy_works "verbs nfs-rdma" "tmpfs tcp nfs-tcp"
-	part files file_works "tmpfs verbs tcp nfs-rdma nfs-tcp"
+	part files file_works "tmpfs verbs names tcp nfs-rdma nfs-tcp"
 	part series fio_series "verbs nfs-rdma null-own"
 	part clients client_series verbs
 	part sharing sharing_series verbs

@@ -215,14 +215,46 @@ work_small_files() {
 	while read -r phase _ s; do
 		took[$phase]=$s
 	done < <("$bin/mdbench" "$at" "$files" 4096)
-	[ ${#took[@]} -eq 6 ] || bench_die "mdbench failed on $place"
+	[ ${#took[@]} -eq 7 ] || bench_die "mdbench failed on $place"
 	rmdir "$at"
 	record create-unlink "$place" "$(awk -v n="$n" -v a="${took[create]}" -v b="${took[remove]}" \
 		'BEGIN { printf "%.6g", n / (a + b) }')" op/s
 	record create-write-close "$place" "$(ratio "$n" "${took[write]}")" op/s
+	record stat-first "$place" "$(ratio "$n" "${took[first]}")" op/s
 	record stat-warm "$place" "$(ratio "$n" "${took[stat]}")" op/s
 	record open-read-close "$place" "$(ratio "$n" "${took[read]}")" op/s
 	record unlink "$place" "$(ratio "$n" "${took[unlink]}")" op/s
+}
+
+# Files of 8 KiB, one after the other.
+work_files_8k() {
+	local at=${folder[$1]}/small phase _ s took=''
+	mkdir "$at"
+	while read -r phase _ s; do
+		[ "$phase" != write ] || took=$s
+	done < <("$bin/mdbench" "$at" "$files_8k" 8192)
+	[ -n "$took" ] || bench_die "mdbench failed on $1"
+	rmdir "$at"
+	record write-close-8k "$1" "$(ratio "$files_8k" "$took")" op/s
+}
+
+# A tree of many small files and a few large ones, with owners, modes, times and symbolic links.
+make_headers() {
+	cp -a /usr/include "$memory/headers"
+	headers=$(find "$memory/headers" | wc -l)
+}
+
+listed() {
+	(cd "$1" && find . -printf '%p %y %m %U:%G %T@ %l\n' | sort)
+}
+
+work_cp_a() {
+	local at=${folder[$1]}/headers
+	timed cp -a "$memory/headers" "$at"
+	record cp-a "$1" "$(ratio "$headers" "$seconds")" file/s
+	diff -r --no-dereference "$memory/headers" "$at" && cmp <(listed "$memory/headers") <(listed "$at") ||
+		bench_die "the tree on $1 differs from the one that was copied"
+	rm -r "$at"
 }
 
 # An archive of small files: 200 bytes to 8 KiB.
