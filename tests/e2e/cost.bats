@@ -217,6 +217,24 @@ unpack() {
 	[ "$(total reads)" -eq "$files" ]
 }
 
+fill_and_stat() {
+	fill "$1"
+	stat -c %s "$mnt"/small.* | grep -cx 1000
+}
+
+# The kernel asks the daemon for what a write has changed, and the daemon knows.
+# bats test_tags=only:tcp
+@test "the first stat of a file that was written and closed costs no RPC" {
+	local filled both
+	options=(-o noatime)
+	filled=$(cost rpcs in_new fill "$files")
+	rm_folder
+	both=$(cost rpcs in_new fill_and_stat "$files")
+	echo "RPCs: $filled to fill, $both with a stat of each"
+	# Listing the folder costs some.
+	[ "$both" -le $((filled + 5)) ]
+}
+
 # bats test_tags=only:tcp
 @test "the access times of what was read cost one RPC a file, the first time" {
 	cost rpcs fill "$files"
