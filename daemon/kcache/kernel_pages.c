@@ -38,7 +38,7 @@ bool kernel_pages_make_locked(struct inode *inode)
 		return false;
 	p->inode = inode;
 	p->step = STEP_BYTES;
-	p->behind = CACHED_NOTHING;
+	p->behind = p->zeroed = CACHED_NOTHING;
 	return true;
 }
 
@@ -91,6 +91,22 @@ static void add_range(struct cached_pages *p, struct cached_range r)
 		remove_range(p, i);
 	}
 	p->ranges[p->nranges++] = r;
+}
+
+/* Takes these bytes out of the ranges. */
+static void cut_ranges(struct cached_pages *p, struct cached_range cut)
+{
+	for (unsigned i = p->nranges; i-- > 0;) {
+		struct cached_range r = p->ranges[i];
+
+		if (!touch(r, cut))
+			continue;
+		remove_range(p, i);
+		if (r.from < cut.from)
+			add_range(p, (struct cached_range){.from = r.from, .to = cut.from});
+		if (cut.to < r.to)
+			add_range(p, (struct cached_range){.from = cut.to, .to = r.to});
+	}
 }
 
 static void raise_locked(struct inode *inode, struct io_thread *thread);
@@ -337,6 +353,8 @@ static void kernel_pages_dropped(struct notifier_job *job)
 	fuse_receive_drop_ended(inode->fs->threads[0].thread);
 	pthread_mutex_lock(&inode->lock);
 	p->running = false;
+	if (p->dropped.from <= p->zeroed && p->zeroed < p->dropped.to)
+		p->zeroed = CACHED_NOTHING;
 	if (!p->drops_behind)
 		p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
 	if (p->to_raise)
@@ -386,7 +404,7 @@ static void raise_locked(struct inode *inode, struct io_thread *thread)
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
-	struct cached_range r = {.from = p->behind, .to = ENDLESS};
+	struct cached_range r = {.from = p->behind, .to = ENDLESS}, all = r;
 
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
@@ -398,6 +416,8 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 		return;
 	}
 	r = minus_all_waiting(inode, r);
+	all.to = r.to;
+	cut_ranges(p, all);
 	p->behind = r.to < ENDLESS ? r.to : CACHED_NOTHING;
 	if (r.from >= r.to) {
 		p->behind = CACHED_NOTHING;
@@ -435,6 +455,32 @@ bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
 	return notes;
 }
 
+bool kernel_pages_writes_end(struct inode *inode, uint64_t end)
+{
+	struct cached_pages *p;
+	bool short_of_it;
+
+	pthread_mutex_lock(&inode->lock);
+	p = inode->cached->pages;
+	short_of_it = p && end % PAGE_BYTES && end < inode->attr.size;
+	if (short_of_it) {
+		p->behind = min_u64(p->behind, pages_of(end, 0).from);
+		p->zeroed = min_u64(p->zeroed, end);
+		p->nends++;
+		inode_ref(inode);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return short_of_it;
+}
+
+uint64_t kernel_pages_written_to_locked(const struct inode *inode, uint64_t end)
+{
+	const struct cached_pages *p = inode->cached->pages;
+	bool has_zeros = p && p->zeroed < end && end <= pages_of(p->zeroed, 1).to;
+
+	return has_zeros ? p->zeroed : end;
+}
+
 void kernel_pages_end_answered(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
@@ -446,6 +492,34 @@ void kernel_pages_end_answered(struct inode *inode, struct io_thread *thread)
 	pthread_mutex_unlock(&inode->lock);
 	inode->fs->inodes->hooks->settle(inode, thread);
 	inode_put(inode);
+}
+
+/* Whether the kernel may have the page with this byte, or is dropping it. */
+static bool may_have(const struct cached_pages *p, uint64_t byte)
+{
+	struct cached_range page = pages_of(byte, 1);
+	bool found = p->running && touch(p->dropped, page);
+
+	for (unsigned i = 0; i < p->nranges; i++)
+		found |= touch(p->ranges[i], page);
+	return found;
+}
+
+bool kernel_pages_drop_end(struct inode *inode, struct io_thread *thread, uint64_t end)
+{
+	struct cached_pages *p;
+	bool drops;
+
+	pthread_mutex_lock(&inode->lock);
+	p = inode->cached->pages;
+	drops = p && inode->cached->nstorers && end % PAGE_BYTES && may_have(p, end);
+	if (drops) {
+		p->behind = min_u64(p->behind, pages_of(end, 0).from);
+		if (!p->running)
+			drop_behind_locked(inode, thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return drops;
 }
 
 void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)

@@ -33,6 +33,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/file/transfer.h"
+#include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/stale_pages.h"
 #include "daemon/pages/landing.h"
 #include "daemon/barrier/snapshot_freeze.h"
@@ -55,10 +56,11 @@ struct write_state {
 	};
 	uint32_t len; /* bytes to write: less than asked for when pages run out */
 	int why_less;
-	enum open_kind kind; /* of its handle, which may be gone after the request was abandoned */
+	uint8_t kind;        /* enum open_kind, of its handle, which may be gone by now */
 	bool landed;         /* the payload is in the file's pages already (landing.h) */
 	bool alone;          /* it passed the gate exclusively, because of a doubtful gap */
 	bool grew;           /* the file, when it was acknowledged */
+	bool end_dropped;    /* since it passed the gate: drops_end_first() */
 	uint8_t nasked;      /* of `asked` */
 	uint64_t drop_round; /* the answer waits for this one; 0: for none */
 	/* While a snapshot is taken: up to where pages were asked for, and those asked for now. */
@@ -85,10 +87,22 @@ static bool is_given_up(int status)
 	return status == -ECANCELED || status == -EINTR;
 }
 
+/* The inode that kernel_pages_end_answered() is due for; NULL: none. */
+static struct inode *writes_end(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	if (!req->args.cached || !inode->fs->sharing)
+		return NULL;
+	return kernel_pages_writes_end(inode, req->args.offset + req->args.size) ? inode : NULL;
+}
+
 /* After any answer but an error the kernel takes pages of its cache as written. */
 static void write_answer(struct request *req, int status)
 {
 	const struct write_state *st = op_state(req, struct write_state);
+	struct inode *ends = status ? NULL : writes_end(req);
+	struct io_thread *thread = req->thread;
 	uint32_t len = st->len;
 
 	if (!status && req->args.cached && len < req->args.size)
@@ -103,6 +117,8 @@ static void write_answer(struct request *req, int status)
 		reply_error(req, status);
 	else
 		reply_write(req, len);
+	if (ends)
+		kernel_pages_end_answered(ends, thread);
 }
 
 /* Nothing was written. */
@@ -476,6 +492,9 @@ static struct span place_now(const struct request *req, struct inode *inode)
 		return place;
 	pthread_mutex_lock(&inode->lock);
 	end = inode->attr.size;
+	if (is_cut_off(req))
+		end = kernel_pages_written_to_locked(
+			inode, min_u64(end, place.offset + place.size));
 	pthread_mutex_unlock(&inode->lock);
 	if (write_appends(req))
 		place.offset = end;
@@ -524,6 +543,7 @@ static void leave_file(struct request *req)
 	struct op *op = op_of(req);
 
 	op_state(req, struct write_state)->alone = false;
+	op_state(req, struct write_state)->end_dropped = false;
 	if (file_op(op)->pass.inside)
 		gate_pass_leave(req);
 	if (op->writing)
@@ -562,6 +582,17 @@ static void write_anew(struct request *req)
 	write_begin(req, 0);
 }
 
+/* kernel_pages.h tells why. */
+static bool drops_end_first(struct request *req)
+{
+	struct write_state *st = op_state(req, struct write_state);
+
+	if (st->end_dropped || !write_appends(req) || !lease_is_alone(req))
+		return false;
+	st->end_dropped = !kernel_pages_drop_end(st->op.inode, req->thread, req->args.offset);
+	return !st->end_dropped;
+}
+
 static void write_go(struct request *req, int status)
 {
 	const struct write_state *st = op_state(req, struct write_state);
@@ -574,6 +605,10 @@ static void write_go(struct request *req, int status)
 	}
 	if (has_lost_its_place(req, st->op.inode)) {
 		write_anew(req);
+		return;
+	}
+	if (drops_end_first(req)) {
+		write_take_file(req);
 		return;
 	}
 	if (!op_know_map(req, end_page(req), write_go))
@@ -660,6 +695,6 @@ static void write_begin(struct request *req, int status)
 void op_write(struct request *req)
 {
 	op_begin(req);
-	op_state(req, struct write_state)->kind = handle_of(req)->kind;
+	op_state(req, struct write_state)->kind = (uint8_t)handle_of(req)->kind;
 	write_begin(req, 0);
 }

@@ -87,6 +87,21 @@ twins() {
 	[ "$status" -eq 1 ]
 }
 
+# moves_ends CHECK [SECONDS]: the end moves, by both mounts, while the first one stores into its page.
+moves_ends() {
+	begin 1 2
+	need_maps
+	timeout 120 ends "$1" "$dir/1/file" "$dir/2/file" "${2:-$(mib 5 3)}"
+}
+
+@test "what is stored where the file ends, and what makes it longer or shorter, undo nothing" {
+	moves_ends beside-none
+}
+
+@test "the same while a handle that appends is open" {
+	moves_ends beside-a-handle-that-appends
+}
+
 @test "who appends to what is mapped here is where it ends, whatever the other appends" {
 	begin 1 2
 	timeout 120 twin_maps append-to-mapped "$dir/1/file" "$dir/2/file" "$(mib 6 3)"

@@ -570,7 +570,7 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 	assert_int_equal(fx.went[0], 1);
 	end(0);
 	recall(1, LEASE_NONE);
-	dropped(take_dropped(0, 8));
+	dropped(take_dropped(0, 2));
 	return_and_close(1);
 }
 

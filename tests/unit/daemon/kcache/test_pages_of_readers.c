@@ -32,7 +32,7 @@ static void read__of_the_end_by_the_cache__is_dropped_with_its_page(void **state
 	answer_end(2 * PAGE);
 	dropped(take_dropped(2, NO_END / PAGE - 2));
 	recall(1, LEASE_NONE);
-	dropped(take_dropped(0, 8));
+	dropped(take_dropped(0, 1));
 	fx.inode->nopen_cached = 0;
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	close_and_return(1);
@@ -55,7 +55,7 @@ static void recall__to_shared__leaves_no_page_with_the_end(void **state)
 	end(1);
 	answer(take_return(1, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
 	recall(1, LEASE_NONE);
-	dropped(take_dropped(0, 8));
+	dropped(take_dropped(0, 1));
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	fx.inode->nopen_cached = 0;
 	close_and_return(1);
