@@ -384,7 +384,7 @@ run_queue() {
 in_guest=(env -u RMEMFS_TEST_SHM)
 
 stage_vm() {
-	local may_skip="MAP_SHARED needs Linux 6.9"
+	local may_skip="needs Linux 6.9"
 	build dev || return 0
 	run_guest vm programs "${emulated[@]}" &
 	[ ${#emulated_too[@]} -eq 0 ] || run_guest vm:2 "${emulated_too[@]}"

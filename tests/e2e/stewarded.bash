@@ -14,6 +14,7 @@ start_service() {
 		"$(mount_source)" "$mnt" >"$dir/steward" 2>>"$dir/daemon.log" 3>&- &
 	steward=$!
 	until_true 30 is_ready 1 || die "nothing was mounted"
+	! grep -q "can't be revived: this kernel" "$dir/daemon.log" || skip "reviving a mount needs Linux 6.9"
 }
 
 # is_ready N: the daemon, or its N-1st successor, serves.
