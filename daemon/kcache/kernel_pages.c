@@ -127,7 +127,8 @@ void kernel_pages_note_locked(
 	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = pages_of(offset, len);
 
-	if (p->zeroed != CACHED_NOTHING && !may_have(p, pages_of(p->zeroed, 1)))
+	/* The kernel asks for pages that it does not have. */
+	if (r.from <= p->zeroed && p->zeroed < r.to)
 		p->zeroed = CACHED_NOTHING;
 	p->clean = false;
 	p->to_raise |= !p->mapped;

@@ -606,6 +606,12 @@ static void write_back__that_stops_before_the_end__has_its_page_dropped(void **s
 	dropped(take_dropped(1, 1));
 	assert_nothing_dropped();
 	assert_int_equal(written_to(PAGE + 200), PAGE + 200);
+	/* A READ brings the page anew, whatever has dropped it. */
+	assert_true(kernel_pages_writes_end(fx.inode, PAGE + 100));
+	read_pages(1, 1);
+	assert_int_equal(written_to(PAGE + 200), PAGE + 200);
+	kernel_pages_end_answered(fx.inode, &fx.thread);
+	dropped(take_dropped(1, 1));
 	fx.inode->attr.size = size;
 	recall(1, LEASE_NONE);
 	dropped(take_dropped(0, 1));
