@@ -346,18 +346,12 @@ static int beside_one_that_stores(char **args)
 	return change_all(args, false, true);
 }
 
-static int beside_both(char **args)
-{
-	return change_all(args, true, true);
-}
-
 /* ---------------------------------------------------------------------------------------------- */
 
 static const struct operation checks[] = {
 	{"beside-a-handle-that-appends", 3, beside_a_handle_that_appends},
 	{"beside-none", 3, beside_none},
 	{"beside-one-that-stores", 3, beside_one_that_stores},
-	{"beside-both", 3, beside_both},
 };
 
 int main(int argc, char **argv)

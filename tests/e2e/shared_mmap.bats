@@ -106,10 +106,6 @@ moves_ends() {
 	moves_ends beside-one-that-stores
 }
 
-@test "the same beside both" {
-	moves_ends beside-both
-}
-
 @test "who appends to what is mapped here is where it ends, whatever the other appends" {
 	begin 1 2
 	timeout 120 twin_maps append-to-mapped "$dir/1/file" "$dir/2/file" "$(mib 6 3)"
