@@ -14,6 +14,12 @@ static bool is_acknowledged(const struct gate_pass *pass)
 	return pass->kind == GATE_WRITE && pass->acks;
 }
 
+/* Whether a read waits for what is before it. */
+static bool holds_up_read(const struct gate_pass *pass, const struct gate_pass *read)
+{
+	return pass->keeps_out || (is_acknowledged(pass) && pass->acks <= read->acks);
+}
+
 /* Whether `later` may not run beside `pass`. */
 static bool conflicts(const struct gate_pass *pass, const struct gate_pass *later)
 {
@@ -21,7 +27,7 @@ static bool conflicts(const struct gate_pass *pass, const struct gate_pass *late
 		return true;
 	if (pass->kind == GATE_READ)
 		return false;
-	if (later->kind == GATE_READ && (!is_acknowledged(pass) || pass->acks > later->acks))
+	if (later->kind == GATE_READ && !holds_up_read(pass, later))
 		return false;
 	return pass->first < later->end && later->first < pass->end;
 }
@@ -32,7 +38,7 @@ static bool conflicts_inside(const struct gate *gate, const struct gate_pass *pa
 		return true;
 	if (pass->kind == GATE_EXCLUSIVE)
 		return gate->nreads || !list_empty(&gate->writes);
-	if (pass->kind == GATE_READ && !gate->nacked)
+	if (pass->kind == GATE_READ && !gate->nacked && !gate->nkeep_out)
 		return false;
 	list_for_each (pos, &gate->writes)
 		if (conflicts(list_entry(pos, struct gate_pass, link), pass))
@@ -93,6 +99,7 @@ void gate_leave(struct gate *gate, struct gate_pass *pass)
 		break;
 	case GATE_WRITE:
 		gate->nacked -= is_acknowledged(pass);
+		gate->nkeep_out -= pass->keeps_out;
 		list_del(&pass->link);
 		break;
 	case GATE_EXCLUSIVE:
@@ -107,6 +114,13 @@ void gate_acknowledge(struct gate *gate, struct gate_pass *pass, uint64_t size_b
 	pass->acks = ++gate->acks;
 	pass->size_before = size_before;
 	gate->nacked++;
+}
+
+void gate_keep_readers_out(struct gate *gate, struct gate_pass *pass)
+{
+	assert(pass->kind == GATE_WRITE && !pass->waiting && !pass->keeps_out);
+	pass->keeps_out = true;
+	gate->nkeep_out++;
 }
 
 bool gate_has_acknowledged(const struct gate *gate)

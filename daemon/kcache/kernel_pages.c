@@ -109,6 +109,16 @@ static void cut_ranges(struct cached_pages *p, struct cached_range cut)
 	}
 }
 
+/* Whether the kernel may have some of these pages, or is dropping them. */
+static bool may_have(const struct cached_pages *p, struct cached_range r)
+{
+	bool found = p->running && touch(p->dropped, r);
+
+	for (unsigned i = 0; i < p->nranges; i++)
+		found |= touch(p->ranges[i], r);
+	return found;
+}
+
 static void raise_locked(struct inode *inode, struct io_thread *thread);
 
 void kernel_pages_note_locked(
@@ -117,6 +127,9 @@ void kernel_pages_note_locked(
 	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = pages_of(offset, len);
 
+	/* The kernel asks for pages that it does not have. */
+	if (r.from <= p->zeroed && p->zeroed < r.to)
+		p->zeroed = CACHED_NOTHING;
 	p->clean = false;
 	p->to_raise |= !p->mapped;
 	p->mapped = true;
@@ -341,6 +354,14 @@ static struct cached_range take_next_locked(struct inode *inode)
 	return r;
 }
 
+static void add_behind(struct cached_pages *p, struct cached_range r)
+{
+	bool some = p->behind != CACHED_NOTHING;
+
+	p->behind = some ? min_u64(p->behind, r.from) : r.from;
+	p->behind_to = some ? max_u64(p->behind_to, r.to) : r.to;
+}
+
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread);
 
 static void kernel_pages_dropped(struct notifier_job *job)
@@ -404,7 +425,7 @@ static void raise_locked(struct inode *inode, struct io_thread *thread)
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
-	struct cached_range r = {.from = p->behind, .to = ENDLESS}, all = r;
+	struct cached_range r = {.from = p->behind, .to = p->behind_to}, all = r;
 
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
@@ -416,9 +437,9 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 		return;
 	}
 	r = minus_all_waiting(inode, r);
+	p->behind = r.to < all.to ? r.to : CACHED_NOTHING;
 	all.to = r.to;
 	cut_ranges(p, all);
-	p->behind = r.to < ENDLESS ? r.to : CACHED_NOTHING;
 	if (r.from >= r.to) {
 		p->behind = CACHED_NOTHING;
 		return;
@@ -447,7 +468,8 @@ bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
 	p = inode->cached->pages;
 	notes = p && (inode->nopen_cached || (p->was_raised && inode->cached->nstorers));
 	if (notes) {
-		p->behind = min_u64(p->behind, first_behind(inode, end));
+		add_behind(
+			p, (struct cached_range){.from = first_behind(inode, end), .to = ENDLESS});
 		p->nends++;
 		inode_ref(inode);
 	}
@@ -464,7 +486,7 @@ bool kernel_pages_writes_end(struct inode *inode, uint64_t end)
 	p = inode->cached->pages;
 	short_of_it = p && end % PAGE_BYTES && end < inode->attr.size;
 	if (short_of_it) {
-		p->behind = min_u64(p->behind, pages_of(end, 0).from);
+		add_behind(p, pages_of(end, 1));
 		p->zeroed = min_u64(p->zeroed, end);
 		p->nends++;
 		inode_ref(inode);
@@ -494,32 +516,23 @@ void kernel_pages_end_answered(struct inode *inode, struct io_thread *thread)
 	inode_put(inode);
 }
 
-/* Whether the kernel may have the page with this byte, or is dropping it. */
-static bool may_have(const struct cached_pages *p, uint64_t byte)
+bool kernel_pages_may_be_stored_into_locked(const struct inode *inode)
 {
-	struct cached_range page = pages_of(byte, 1);
-	bool found = p->running && touch(p->dropped, page);
-
-	for (unsigned i = 0; i < p->nranges; i++)
-		found |= touch(p->ranges[i], page);
-	return found;
+	return inode->cached->pages && inode->cached->nstorers;
 }
 
-bool kernel_pages_drop_end(struct inode *inode, struct io_thread *thread, uint64_t end)
+bool kernel_pages_drop_written_locked(
+	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len)
 {
-	struct cached_pages *p;
-	bool drops;
+	struct cached_pages *p = inode->cached->pages;
+	struct cached_range r = pages_of(offset, len);
 
-	pthread_mutex_lock(&inode->lock);
-	p = inode->cached->pages;
-	drops = p && inode->cached->nstorers && end % PAGE_BYTES && may_have(p, end);
-	if (drops) {
-		p->behind = min_u64(p->behind, pages_of(end, 0).from);
-		if (!p->running)
-			drop_behind_locked(inode, thread);
-	}
-	pthread_mutex_unlock(&inode->lock);
-	return drops;
+	if (!may_have(p, r))
+		return false;
+	add_behind(p, r);
+	if (!p->running)
+		drop_behind_locked(inode, thread);
+	return true;
 }
 
 void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)

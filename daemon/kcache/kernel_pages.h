@@ -56,12 +56,10 @@
  * appending handle, or one that uses the cache, is open. Before it writes back the page with its
  * end, it makes zeros of what lies behind that end, and sends what lies before it. It would write
  * these zeros later, when it knows the true end. So that page is dropped as soon as the write is
- * answered.
- *
- * The bytes of an append may go to another place than the kernel takes for the file's end. Then the
- * kernel has not dropped the page that they go to. It would write back what that page has, zeros,
- * over them. So the page with the end is dropped before bytes are appended, where it may have been
- * stored into.
+ * answered, and until then no other write of it goes further. (One case is left. A SETATTR makes
+ * the file longer just while the kernel writes that page back, with zeros that it has just made.
+ * The kernel sends that write when the SETATTR is answered, up to the new end. Nothing tells those
+ * zeros from bytes.)
  *
  * A mount that was alone before others came has handles that use the cache, opened to read only
  * (cache_policy.h). They stay so until their last close. Their read(2) asks for the attributes if
@@ -115,8 +113,10 @@ struct cached_pages {
 	struct cached_range dropped; /* and all else that was read for the cache: */
 	struct cached_range ranges[CACHED_RANGES];
 	unsigned nranges;
-	bool read_again;   /* READs have brought some of `dropped` again */
-	uint64_t behind;   /* pages from here on are behind the end; CACHED_NOTHING: none */
+	bool read_again; /* READs have brought some of `dropped` again */
+	/* Pages to be dropped whatever the lease: behind the end, or about to be written.
+	 * CACHED_NOTHING: none. */
+	uint64_t behind, behind_to;
 	uint64_t zeroed;   /* the kernel has zeros from here to the page's end; or CACHED_NOTHING */
 	unsigned nends;    /* READs that are being answered with less, and so leave such pages */
 	bool drops_behind; /* `dropped` is those */
@@ -164,13 +164,16 @@ void kernel_pages_end_answered(struct inode *inode, struct io_thread *thread);
 bool kernel_pages_writes_end(struct inode *inode, uint64_t end);
 /* Until then: where another such write, which stops at `end`, has to be cut off. */
 uint64_t kernel_pages_written_to_locked(const struct inode *inode, uint64_t end);
-/* Whether pages behind the end are to be dropped: operations that may make the file grow wait. */
+/* Whether such pages are to be dropped: operations that may make the file grow wait. */
 bool kernel_pages_drops_behind_locked(const struct inode *inode);
 
-/* Before bytes are appended at `end`, under LEASE_EXCLUSIVE and in the gate: whether the kernel may
- * have the page that the end is in, stored into. It is being dropped then. So the caller leaves
- * both, waits for the lease again, which waits for the drop, and comes back. */
-bool kernel_pages_drop_end(struct inode *inode, struct io_thread *thread, uint64_t end);
+/* Whether there are pages, and handles by which a mapping may be stored into. */
+bool kernel_pages_may_be_stored_into_locked(const struct inode *inode);
+/* Before these bytes are written past the cache, under LEASE_EXCLUSIVE: whether the kernel may have
+ * some of their pages. They are being dropped then. The caller waits for the lease again, which
+ * waits for the drop, and asks again. There are pages. */
+bool kernel_pages_drop_written_locked(
+	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len);
 
 /* Whether the kernel may have pages of the file. */
 bool kernel_pages_any_locked(const struct inode *inode);

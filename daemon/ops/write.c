@@ -35,6 +35,7 @@
 #include "daemon/file/transfer.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/stale_pages.h"
+#include "daemon/kcache/written_pages.h"
 #include "daemon/pages/landing.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/inode_return.h"
@@ -56,11 +57,11 @@ struct write_state {
 	};
 	uint32_t len; /* bytes to write: less than asked for when pages run out */
 	int why_less;
-	uint8_t kind;        /* enum open_kind, of its handle, which may be gone by now */
-	bool landed;         /* the payload is in the file's pages already (landing.h) */
-	bool alone;          /* it passed the gate exclusively, because of a doubtful gap */
-	bool grew;           /* the file, when it was acknowledged */
-	bool end_dropped;    /* since it passed the gate: drops_end_first() */
+	uint8_t kind; /* enum open_kind, of its handle, which may be gone by now */
+	bool landed;  /* the payload is in the file's pages already (landing.h) */
+	bool alone;   /* it passed the gate exclusively, because of a doubtful gap */
+	bool grew;    /* the file, when it was acknowledged */
+	struct written_pages pages;
 	uint8_t nasked;      /* of `asked` */
 	uint64_t drop_round; /* the answer waits for this one; 0: for none */
 	/* While a snapshot is taken: up to where pages were asked for, and those asked for now. */
@@ -543,7 +544,7 @@ static void leave_file(struct request *req)
 	struct op *op = op_of(req);
 
 	op_state(req, struct write_state)->alone = false;
-	op_state(req, struct write_state)->end_dropped = false;
+	written_pages_left(&op_state(req, struct write_state)->pages);
 	if (file_op(op)->pass.inside)
 		gate_pass_leave(req);
 	if (op->writing)
@@ -569,6 +570,7 @@ static void write_take_file(struct request *req)
 static void write_alone(struct request *req)
 {
 	op_state(req, struct write_state)->alone = true;
+	written_pages_left(&op_state(req, struct write_state)->pages);
 	gate_pass_leave(req);
 	if (gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, write_go))
 		write_go(req, 0);
@@ -582,20 +584,9 @@ static void write_anew(struct request *req)
 	write_begin(req, 0);
 }
 
-/* kernel_pages.h tells why. */
-static bool drops_end_first(struct request *req)
-{
-	struct write_state *st = op_state(req, struct write_state);
-
-	if (st->end_dropped || !write_appends(req) || !lease_is_alone(req))
-		return false;
-	st->end_dropped = !kernel_pages_drop_end(st->op.inode, req->thread, req->args.offset);
-	return !st->end_dropped;
-}
-
 static void write_go(struct request *req, int status)
 {
-	const struct write_state *st = op_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	uint64_t filled;
 	int r;
 
@@ -607,7 +598,7 @@ static void write_go(struct request *req, int status)
 		write_anew(req);
 		return;
 	}
-	if (drops_end_first(req)) {
+	if (lease_is_alone(req) && written_pages_drop(req, &st->pages)) {
 		write_take_file(req);
 		return;
 	}

@@ -102,6 +102,10 @@ moves_ends() {
 	moves_ends beside-a-handle-that-appends
 }
 
+@test "the same while another program stores into all pages all the time" {
+	moves_ends beside-one-that-stores
+}
+
 @test "who appends to what is mapped here is where it ends, whatever the other appends" {
 	begin 1 2
 	timeout 120 twin_maps append-to-mapped "$dir/1/file" "$dir/2/file" "$(mib 6 3)"

@@ -272,6 +272,30 @@ static void is_settled__beside_reads_and_acknowledged_writes(void **state)
 	assert_true(gate_is_settled(&gate));
 }
 
+static void keeps_readers_out__those_of_its_pages_that_come_later(void **state)
+{
+	struct gate gate;
+	struct gate_pass w = writing(0, 10), before = reading(), later = reading(),
+			 apart = reading();
+
+	before.end = later.end = 1;
+	apart.first = 10;
+	apart.end = 11;
+	gate_init(&gate);
+	assert_true(gate_enter(&gate, &w));
+	assert_true(gate_enter(&gate, &before));
+	gate_keep_readers_out(&gate, &w);
+	assert_false(gate_enter(&gate, &later));
+	assert_true(gate_enter(&gate, &apart));
+	gate_leave(&gate, &before);
+	assert_null(gate_next(&gate));
+	gate_leave(&gate, &w);
+	assert_ptr_equal(gate_next(&gate), &later);
+	gate_leave(&gate, &later);
+	gate_leave(&gate, &apart);
+	assert_true(gate_idle(&gate));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +310,7 @@ int main(void)
 		cmocka_unit_test(acknowledged__later_ones_are_not_waited_for),
 		cmocka_unit_test(acknowledged__writes_and_exclusives_wait_as_ever),
 		cmocka_unit_test(size__is_what_it_was_before_the_first_that_is_inside),
+		cmocka_unit_test(keeps_readers_out__those_of_its_pages_that_come_later),
 		cmocka_unit_test(is_settled__beside_reads_and_acknowledged_writes),
 	};
 

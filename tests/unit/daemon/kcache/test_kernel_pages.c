@@ -576,6 +576,87 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 
 /* The READ's pages are locked until there is another lease. */
 /* Nothing is dropped, or read meanwhile, after the kernel was told that there is no end. */
+static uint64_t written_to(uint64_t end)
+{
+	uint64_t to;
+
+	pthread_mutex_lock(&fx.inode->lock);
+	to = kernel_pages_written_to_locked(fx.inode, end);
+	pthread_mutex_unlock(&fx.inode->lock);
+	return to;
+}
+
+/* The kernel takes the file for shorter, and has zeros behind that. */
+static void write_back__that_stops_before_the_end__has_its_page_dropped(void **state)
+{
+	uint64_t size = fx.inode->attr.size;
+
+	open_to_store(1);
+	read_pages(0, 8);
+	fx.inode->attr.size = 3 * PAGE;
+	assert_false(kernel_pages_writes_end(fx.inode, 2 * PAGE));
+	assert_false(kernel_pages_writes_end(fx.inode, 3 * PAGE));
+	assert_int_equal(written_to(2 * PAGE), 2 * PAGE);
+	assert_true(kernel_pages_writes_end(fx.inode, PAGE + 100));
+	assert_nothing_dropped();
+	assert_int_equal(written_to(PAGE + 200), PAGE + 100);
+	assert_int_equal(written_to(PAGE + 50), PAGE + 50);
+	assert_int_equal(written_to(3 * PAGE), 3 * PAGE);
+	kernel_pages_end_answered(fx.inode, &fx.thread);
+	dropped(take_dropped(1, 1));
+	assert_nothing_dropped();
+	assert_int_equal(written_to(PAGE + 200), PAGE + 200);
+	/* A READ brings the page anew, whatever has dropped it. */
+	assert_true(kernel_pages_writes_end(fx.inode, PAGE + 100));
+	read_pages(1, 1);
+	assert_int_equal(written_to(PAGE + 200), PAGE + 200);
+	kernel_pages_end_answered(fx.inode, &fx.thread);
+	dropped(take_dropped(1, 1));
+	fx.inode->attr.size = size;
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	dropped(take_dropped(2, 6));
+	return_and_close(1);
+}
+
+static bool drops_written(uint64_t page)
+{
+	bool drops;
+
+	pthread_mutex_lock(&fx.inode->lock);
+	drops = kernel_pages_drop_written_locked(fx.inode, &fx.thread, page * PAGE + 5, 2 * PAGE);
+	pthread_mutex_unlock(&fx.inode->lock);
+	return drops;
+}
+
+/* A READ may bring them again meanwhile. */
+static void write__of_pages_that_may_be_stored_into__has_them_dropped_before(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	assert_true(kernel_pages_may_be_stored_into_locked(fx.inode));
+	read_pages(0, 8);
+	assert_false(drops_written(8));
+	assert_true(drops_written(2));
+	job = take_dropped(2, 3);
+	assert_true(drops_written(4));
+	assert_true(kernel_pages_drops_behind_locked(fx.inode));
+	begin_cached(1, OP_READ, 3, 1);
+	assert_int_equal(fx.went[1], 1);
+	end(1);
+	dropped(job);
+	dropped(take_dropped(4, 3));
+	assert_false(drops_written(4));
+	assert_true(drops_written(2));
+	dropped(take_dropped(2, 3));
+	assert_false(drops_written(2));
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	dropped(take_dropped(7, 1));
+	return_and_close(1);
+}
+
 static void recall__of_what_is_behind_the_end__drops_it_with_all_else(void **state)
 {
 	open_to_store(1);
@@ -831,6 +912,8 @@ int main(void)
 		CASE(read__that_waits__has_nothing_to_be_dropped),
 		CASE(read__scattered__is_all_dropped),
 		CASE(read__of_less_than_was_told__is_dropped_behind_the_end),
+		CASE(write_back__that_stops_before_the_end__has_its_page_dropped),
+		CASE(write__of_pages_that_may_be_stored_into__has_them_dropped_before),
 		CASE(recall__of_what_is_behind_the_end__drops_it_with_all_else),
 		CASE(write_back__while_it_is_dropped__is_done_and_committed),
 		CASE(cut__while_stores_are_dropped__is_done),
