@@ -6,9 +6,9 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_attr.h"
-#include "daemon/file/removed.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 
@@ -258,26 +258,8 @@ void local_answer_up_shown(
 			child ? child->ino : 0, child && S_ISDIR(attr->mode));
 }
 
-/* A list of the directory that was asked for before tells nothing of its names. */
-static void note_renaming(struct inode *dir)
-{
-	pthread_mutex_lock(&dir->lock);
-	dir->nrenamed++;
-	pthread_mutex_unlock(&dir->lock);
-}
-
-uint64_t local_answer_list_begin(struct inode *dir)
-{
-	uint64_t nrenamed;
-
-	pthread_mutex_lock(&dir->lock);
-	nrenamed = dir->nrenamed;
-	pthread_mutex_unlock(&dir->lock);
-	return nrenamed;
-}
-
 /* A change that began before the list was asked for, and has not ended, is noted at the name. */
-void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenamed,
+void local_answer_listed(struct request *req, struct inode *dir, const struct names_list *list,
 	const char *name, size_t len, uint64_t ino)
 {
 	struct name_cache *names = &looks_of(req)->names;
@@ -292,7 +274,7 @@ void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenam
 	text[len] = '\0';
 	key = name_key_of(names, dir->ino, text);
 	asked = name_cache_ask(names, key);
-	if (local_answer_list_begin(dir) == nrenamed)
+	if (inode_names_list_is_new(dir, list))
 		name_cache_learn(names, key, asked, &known);
 }
 
@@ -306,12 +288,12 @@ uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char
 	return name_cache_find(names, name_key_of(names, dir->ino, name), &known) ? known.ino : 0;
 }
 
-bool local_answer_is_removed(struct request *req, struct inode *dir, const char *name)
+bool local_answer_lacks_name(struct request *req, struct inode *dir, const char *name)
 {
 	struct name_cache *names = &looks_of(req)->names;
 	struct known_name known;
 
-	return keeps_names(req) && removed_any(req->thread->fs->removed) &&
+	return keeps_names(req) &&
 	       name_cache_find(names, name_key_of(names, dir->ino, name), &known) && !known.ino;
 }
 
@@ -320,7 +302,7 @@ static void set_name(struct inode *dir, const char *name, const struct known_nam
 	struct name_cache *names = &dir->fs->looks->names;
 	struct name_key key = name_key_of(names, dir->ino, name);
 
-	note_renaming(dir);
+	inode_names_count(dir);
 	name_cache_change_end(names, key, name_cache_change_begin(names, key), known);
 }
 
@@ -387,7 +369,7 @@ void local_answer_change_begin(struct request *req, struct inode *dir, const cha
 	change->key = name_key_of(names, dir->ino, name);
 	if (!is_sharing(req)) {
 		change->dir = dir;
-		note_renaming(dir);
+		inode_names_count(dir);
 	} else {
 		change->dir_lease = lease_number(dir);
 	}
@@ -420,7 +402,7 @@ static void local_answer_end(
 	if (change->blind)
 		atomic_fetch_sub(&looks_of(req)->nblind, 1);
 	if (change->dir)
-		note_renaming(change->dir);
+		inode_names_count(change->dir);
 	name_cache_change_end(&looks_of(req)->names, change->key, change->changed, name);
 	change->changed = 0;
 }

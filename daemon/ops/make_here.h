@@ -23,7 +23,9 @@ bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr);
 
 /* Makes the file of a CREATE in op->inode, and returns it, with a reference, and its attributes in
  * op->seen. NULL: the server has to be asked. It is asked where
- * - the directory is not known to lack the name, has a default ACL, or is being changed;
+ * - it is not known that the directory lacks the name: by its names, or since the server has said
+ *   so, and nothing has changed the name since;
+ * - the directory has a default ACL, or is being changed;
  * - no number is lent;
  * - the close of the file would not wait for the server, or its caller asks for more than that: it
  *   is opened for reading only, or O_SYNC or O_DSYNC;
