@@ -139,8 +139,8 @@ static bool has_all_before(
 	return n->listed && n->changes == changes && n->cookie == after;
 }
 
-void dir_names_list(struct names *n, struct name_sets *sets, const struct names_entry *entry,
-	uint64_t hash)
+void dir_names_list(
+	struct names *n, struct name_sets *sets, const struct names_entry *entry, uint64_t hash)
 {
 	if (!has_all_before(n, sets, entry->changes, entry->after))
 		return;
@@ -148,8 +148,7 @@ void dir_names_list(struct names *n, struct name_sets *sets, const struct names_
 	put(n, sets, hash);
 }
 
-void dir_names_list_end(
-	struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after)
+void dir_names_list_end(struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after)
 {
 	if (!has_all_before(n, sets, changes, after))
 		return;

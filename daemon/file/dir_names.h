@@ -2,9 +2,9 @@
  * asking.
  *
  * This is known of directories that this client has made, while it remembers them: they were empty,
- * and nobody else adds names. It is also known of a directory once a list of it was read to its end,
- * if no name changed from the list's begin on. Before most names are made the kernel asks whether
- * they are there.
+ * and nobody else adds names. It is also known of a directory once a list of it was read to its
+ * end, if no name changed from the list's begin on. Before most names are made the kernel asks
+ * whether they are there.
  *
  *     nothing is known ──first entry of a list──> listed up to a cookie ──its end──> known
  *
@@ -65,12 +65,11 @@ struct names_entry {
 };
 
 /* The list has a name with this hash. */
-void dir_names_list(struct names *n, struct name_sets *sets, const struct names_entry *entry,
-	uint64_t hash);
+void dir_names_list(
+	struct names *n, struct name_sets *sets, const struct names_entry *entry, uint64_t hash);
 /* It ends after that entry: if it came whole, and all of it after the same changes, the names are
  * known. */
-void dir_names_list_end(
-	struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after);
+void dir_names_list_end(struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after);
 
 /* Whether it is known that there is no name with this hash. */
 bool dir_names_lack(const struct names *n, uint64_t hash);

@@ -16,11 +16,15 @@
  * late by this, where other clients read. */
 enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
 
+/* No lease has such a number. */
+static const uint64_t ALONE = UINT64_C(1) << 63;
+
 int local_answer_init(struct local_answers *looks)
 {
 	int err = kernel_names_init(&looks->shown);
 
 	atomic_init(&looks->nblind, 0);
+	atomic_init(&looks->alone, ALONE);
 	return err ? err : name_cache_init(&looks->names);
 }
 
@@ -28,6 +32,11 @@ void local_answer_fini(struct local_answers *looks)
 {
 	name_cache_fini(&looks->names);
 	kernel_names_fini(&looks->shown);
+}
+
+void local_answer_forget_alone(struct local_answers *looks)
+{
+	atomic_fetch_add(&looks->alone, 1);
 }
 
 static struct local_answers *looks_of(const struct request *req)
@@ -224,6 +233,7 @@ bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *c
 		return false;
 	if (!is_sharing(req)) {
 		name.ino = child ? child->ino : 0;
+		name.lease = atomic_load(&looks_of(req)->alone);
 		name_cache_learn(&looks_of(req)->names, look->key, look->asked, &name);
 		return false;
 	}
@@ -263,7 +273,9 @@ void local_answer_listed(struct request *req, struct inode *dir, const struct na
 	const char *name, size_t len, uint64_t ino)
 {
 	struct name_cache *names = &looks_of(req)->names;
-	struct known_name known = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+	struct known_name known = {.ino = ino,
+		.lease = atomic_load(&looks_of(req)->alone),
+		.learned_ms = io_thread_now(req->thread)};
 	char text[NAME_BYTES_MAX + 1];
 	struct name_key key;
 	uint64_t asked;
@@ -280,21 +292,27 @@ void local_answer_listed(struct request *req, struct inode *dir, const struct na
 
 /* ---- names of a mount that is alone and changes some by itself ------------------------------- */
 
+static bool find_alone(
+	struct request *req, struct inode *dir, const char *name, struct known_name *known)
+{
+	struct local_answers *looks = looks_of(req);
+
+	return name_cache_find(&looks->names, name_key_of(&looks->names, dir->ino, name), known) &&
+	       known->lease == atomic_load(&looks->alone);
+}
+
 uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char *name)
 {
-	struct name_cache *names = &looks_of(req)->names;
 	struct known_name known;
 
-	return name_cache_find(names, name_key_of(names, dir->ino, name), &known) ? known.ino : 0;
+	return find_alone(req, dir, name, &known) ? known.ino : 0;
 }
 
 bool local_answer_lacks_name(struct request *req, struct inode *dir, const char *name)
 {
-	struct name_cache *names = &looks_of(req)->names;
 	struct known_name known;
 
-	return keeps_names(req) &&
-	       name_cache_find(names, name_key_of(names, dir->ino, name), &known) && !known.ino;
+	return keeps_names(req) && find_alone(req, dir, name, &known) && !known.ino;
 }
 
 static void set_name(struct inode *dir, const char *name, const struct known_name *known)
@@ -308,7 +326,9 @@ static void set_name(struct inode *dir, const char *name, const struct known_nam
 
 void local_answer_name_is(struct request *req, struct inode *dir, const char *name, uint64_t ino)
 {
-	const struct known_name known = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+	const struct known_name known = {.ino = ino,
+		.lease = atomic_load(&looks_of(req)->alone),
+		.learned_ms = io_thread_now(req->thread)};
 
 	set_name(dir, name, &known);
 }
@@ -412,7 +432,9 @@ void local_answer_change_end(
 {
 	struct known_name name = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
 
-	if (change->changed && change->dir_lease == lease_number(dir))
+	if (change->dir)
+		name.lease = atomic_load(&looks_of(req)->alone);
+	else if (change->changed && change->dir_lease == lease_number(dir))
 		name.lease = change->dir_lease;
 	local_answer_end(req, change, &name);
 }

@@ -42,11 +42,16 @@ struct request;
 struct local_answers {
 	struct name_cache names;
 	struct kernel_names shown;
+	/* Names that a mount knows without leases have this in place of a lease's number. It
+	 * changes when others may change names. */
+	atomic_uint_fast64_t alone;
 	/* Changes on their way that take a name from an inode that is not known. */
 	atomic_uint nblind;
 };
 int local_answer_init(struct local_answers *looks);
 void local_answer_fini(struct local_answers *looks);
+/* The mount was alone, and is no more. No request runs. */
+void local_answer_forget_alone(struct local_answers *looks);
 
 /* ---- questions ------------------------------------------------------------------------------- */
 

@@ -119,10 +119,11 @@ static inline bool fs_may_share(const struct fs *fs)
 	return fs->options.session.converts || atomic_load(&fs->sharing);
 }
 
-/* Whether it is alone, knows what its names are of, and may answer changes of them by itself. */
+/* Whether it is alone, at least for now, knows what its names are of, and may answer changes of
+ * them by itself. */
 static inline bool fs_keeps_names(const struct fs *fs)
 {
-	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs);
+	return fs->options.names == NAMES_LOCAL && !atomic_load(&fs->sharing);
 }
 
 static inline void fs_begin_sharing(struct fs *fs)

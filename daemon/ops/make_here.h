@@ -11,11 +11,16 @@ struct inode;
 struct request;
 
 /* Does this mount make files by itself? It has to be asked for (names=local). The mount has its
- * export for itself and keeps it so, its users count as they are, and there are no quotas. Its
- * state is not recorded for a next daemon, which could not know such a file. */
+ * export for itself, its users count as they are, and there are no quotas. Its state is not
+ * recorded for a next daemon, which could not know such a file.
+ *
+ * If it may share later, all that was made or removed here is at the server before it does, and
+ * nothing is from the moment on at which another mount waits (conversion.h). If the server ends its
+ * session before, since that took too long, such files and removals are lost, as all that was not
+ * committed (session_renewal.h). */
 bool make_here_is_on(const struct fs *fs);
-/* Whether it may do so now: the session lives, and no snapshot or remount waits until nothing is
- * dirty. */
+/* Whether it may do so now: the session lives, and no snapshot, remount or other mount waits until
+ * nothing is dirty. */
 bool make_here_is_time(struct request *req);
 /* The directory gets the time of the change at once: the kernel asks for its attributes next, which
  * come in *attr. False: the server knows better. */

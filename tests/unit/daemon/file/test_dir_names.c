@@ -215,7 +215,8 @@ static void name_sets_hash__differs_by_name_and_key(void **state)
 	assert_int_equal(dir_names_sets_init(&other), 0);
 	assert_int_equal(dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(sets, "a", 1));
 	assert_int_not_equal(dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(sets, "b", 1));
-	assert_int_not_equal(dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(&other, "a", 1));
+	assert_int_not_equal(
+		dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(&other, "a", 1));
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/file/inode_names.h"
 #include "daemon/file/unmade.h"
 #include "daemon/lease/local_answer.h"
@@ -110,7 +111,8 @@ static void look_up(bool changes)
 
 	local_answer_up_begin(req, fx.inode, false, &look);
 	if (changes)
-		local_answer_change_begin(req, fx.inode, req->args.name, LOOK_TAKES_NOTHING, &change);
+		local_answer_change_begin(
+			req, fx.inode, req->args.name, LOOK_TAKES_NOTHING, &change);
 	local_answer_up_end(req, fx.inode, NULL, &look, NULL);
 	if (changes)
 		local_answer_change_end_unknown(req, &change);
@@ -127,6 +129,43 @@ static void create__asks_if_the_name_changes_while_it_is_looked_up(void **state)
 {
 	forget_names();
 	look_up(true);
+	assert_true(asks());
+}
+
+/* Others may have made it since. */
+static void create__asks_if_the_mount_has_shared_since_the_name_was_looked_up(void **state)
+{
+	forget_names();
+	look_up(false);
+	local_answer_forget_alone(fx.fs.looks);
+	assert_true(asks());
+	assert_int_equal(local_answer_name_of(fx.requests[0], fx.inode, "name"), 0);
+}
+
+static void create__asks_for_numbers_anew_after_the_mount_has_shared(void **state)
+{
+	unmade_forget_numbers(fx.fs.unmade);
+	assert_true(asks());
+	assert_int_equal(op_of(fx.requests[0])->call.req.create.numbers, NUMBERS_ANEW);
+}
+
+static void create__is_answered_by_a_mount_that_may_share_later(void **state)
+{
+	fx.fs.options.session.converts = true;
+	assert_false(asks());
+}
+
+static void create__asks_while_another_mount_comes(void **state)
+{
+	fx.fs.options.session.converts = true;
+	conversion_wanted(fx.threads[0]);
+	assert_true(asks());
+	conversion_is_over(&fx.fs);
+}
+
+static void create__asks_while_the_mount_shares(void **state)
+{
+	fx.fs.sharing = true;
 	assert_true(asks());
 }
 
@@ -188,6 +227,11 @@ int main(void)
 		CASE(create__asks_in_a_directory_that_is_not_known),
 		CASE(create__of_a_name_that_the_server_lacks),
 		CASE(create__asks_if_the_name_changes_while_it_is_looked_up),
+		CASE(create__asks_if_the_mount_has_shared_since_the_name_was_looked_up),
+		CASE(create__asks_for_numbers_anew_after_the_mount_has_shared),
+		CASE(create__is_answered_by_a_mount_that_may_share_later),
+		CASE(create__asks_while_another_mount_comes),
+		CASE(create__asks_while_the_mount_shares),
 		CASE(create__in_a_directory_that_was_read_to_its_end),
 		CASE(create__asks_if_a_name_came_while_the_directory_was_read),
 		CASE(create__asks_if_the_directory_was_read_during_a_change),
