@@ -57,7 +57,7 @@ void inode_names_list_begin(struct inode *dir, struct names_list *list, uint64_t
 	*list = (struct names_list){
 		.changes = dir->nrenamed,
 		.after = after,
-		.sure = fs_keeps_names(dir->fs) && !dir->nchanging,
+		.sure = fs_knows_names(dir->fs) && !dir->nchanging,
 	};
 	pthread_mutex_unlock(&dir->lock);
 }

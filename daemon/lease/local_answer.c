@@ -312,7 +312,7 @@ bool local_answer_lacks_name(struct request *req, struct inode *dir, const char 
 {
 	struct known_name known;
 
-	return keeps_names(req) && find_alone(req, dir, name, &known) && !known.ino;
+	return fs_knows_names(req->thread->fs) && find_alone(req, dir, name, &known) && !known.ino;
 }
 
 static void set_name(struct inode *dir, const char *name, const struct known_name *known)

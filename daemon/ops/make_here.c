@@ -17,8 +17,8 @@
 
 bool make_here_is_on(const struct fs *fs)
 {
-	return fs_keeps_names(fs) && !fs->record &&
-	       session_squash(fs->session).kind == SQUASH_NONE && !session_quotas(fs->session);
+	return fs_knows_names(fs) && session_squash(fs->session).kind == SQUASH_NONE &&
+	       !session_quotas(fs->session);
 }
 
 static bool is_asked_for(const struct request *req)
