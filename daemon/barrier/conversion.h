@@ -121,7 +121,7 @@ void conversion_is_over(struct fs *fs);
 /* Whether it is under way: then the mount can't move to another daemon. None begins while the mount
  * is paused (pause.h). Any thread. */
 bool conversion_is_under_way(const struct fs *fs);
-/* What the kernel was told at most; the daemon before this one has told it so. */
+/* The most that the kernel was told; the daemon before this one has told it so. */
 struct conversion_told conversion_told(const struct fs *fs);
 void conversion_adopt(struct fs *fs, struct conversion_told told);
 /* The same by the record of a killed daemon, and whether it has ever shared. */

@@ -126,8 +126,8 @@ static inline bool fs_keeps_names(const struct fs *fs)
 	return fs->options.names == NAMES_LOCAL && !atomic_load(&fs->sharing);
 }
 
-/* Whether such a mount is also sure of the names that the server says are missing. What a killed
- * daemon had sent may still make some after that. */
+/* Whether such a mount is also sure of names that the server says are missing. Requests of a killed
+ * daemon may still make some after that. */
 static inline bool fs_knows_names(const struct fs *fs)
 {
 	return fs_keeps_names(fs) && !fs->record;

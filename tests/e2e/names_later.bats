@@ -12,6 +12,7 @@ setup() {
 	setup_rmem
 	names_mode=local
 	mounts=() pids=()
+	use_lease 3
 }
 
 teardown() {
@@ -29,6 +30,10 @@ is_sharing() {
 
 is_alone() {
 	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = false ]
+}
+
+entries() {
+	find "$1" -mindepth 1 -maxdepth 1 | wc -l
 }
 
 # rpcs COMMAND...: how many the server has got meanwhile.
@@ -67,7 +72,6 @@ costs_little() {
 }
 
 @test "alone names are made here, beside another mount at the server, and here again afterwards" {
-	use_lease 3
 	start_server
 	pack 150
 	come 1
@@ -79,7 +83,7 @@ costs_little() {
 	rm -r "$dir/1/tree"
 	[ ! -e "$dir/2/tree" ]
 	unpack "$dir/2"
-	[ "$(ls "$dir/1/tree" | wc -l)" -eq 150 ]
+	[ "$(entries "$dir/1/tree")" -eq 150 ]
 	rm "$dir/2/tree/7"
 	echo other >"$dir/2/tree/8"
 	end_mount 2
@@ -94,7 +98,6 @@ costs_little() {
 }
 
 @test "names that a mount knew when it was alone are not believed when it is alone again" {
-	use_lease 3
 	start_server
 	come 1
 	mkdir "$dir/1/old"
@@ -199,7 +202,7 @@ changes_begin() {
 	start_server
 	arrived 2
 	changes_end
-	no_log_says 'did not'
+	no_log_says 'did not (take|remove)'
 }
 
 @test "an upgrade of the daemon, alone and beside others" {
@@ -216,7 +219,7 @@ changes_begin() {
 	rm "$dir/1/tree/5"
 	upgraded
 	[ ! -e "$dir/1/tree/5" ]
-	[ "$(ls "$dir/1/tree" | wc -l)" -eq 59 ]
+	[ "$(entries "$dir/1/tree")" -eq 59 ]
 	echo 5 >"$dir/1/tree/5"
 	come 2
 	diff -r "$dir/tree" "$dir/2/tree"
@@ -247,7 +250,6 @@ missing() {
 
 # bats test_tags=fenced
 @test "what the server did not learn of before it ended the session is not there, and nothing hangs" {
-	use_lease 3
 	start_server
 	come 1
 	mkdir "$dir/1/folder"

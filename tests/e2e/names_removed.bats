@@ -294,7 +294,7 @@ fill() {
 	everything
 	remount
 	everything
-	run ! grep -q 'did not' "$dir/daemon.log"
+	run ! grep -q 'did not take\|did not remove' "$dir/daemon.log"
 }
 
 # dies SEED POINT: two programs make and remove files, and the daemon dies there, or, if that is a number, so
