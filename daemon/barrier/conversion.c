@@ -12,6 +12,7 @@
 #include "daemon/file/dir_names.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/unmade.h"
 #include "daemon/fuse/notifier.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/kcache/kernel_names.h"
@@ -400,6 +401,8 @@ static void shares(struct rpc_call *call, const struct rpc_reply *rep)
 	}
 	c->forgot_ms = max_i64(now_ms() + c->ttl_ms, c->told_ms) + LATE_MS;
 	inode_each(fs, begin_anew, fs);
+	unmade_forget_numbers(fs->unmade);
+	local_answer_forget_alone(fs->looks);
 	fs_begin_sharing(fs);
 	session_share(fs->session);
 	c->nopen = pin_all(fs);

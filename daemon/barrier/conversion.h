@@ -31,6 +31,11 @@
  * answers under leases, which stay true while the mount is alone. They have ended before another
  * mount is let in (told_ms).
  *
+ * A mount that changes names by itself while it is alone (names=local) makes no such change from
+ * DRAINS on, and it is not STILL at its end before the server knows all of them. The inode numbers
+ * that it was lent, and the names that it knows, are good for nothing from then on. Alone again, it
+ * asks for others.
+ *
  * A mount that is alone notes what the kernel reads for its cache (kernel_pages.h), and keeps locks
  * by itself (local_locks.h). While it PINS, the server learns of all locks. It lets nobody in
  * before that, so it grants them, and no other mount gets one that is had here.

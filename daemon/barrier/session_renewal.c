@@ -15,11 +15,14 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/removed.h"
+#include "daemon/file/unmade.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/dir_names.h"
 #include "daemon/pages/quota_allowance.h"
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
+#include "daemon/lease/local_answer.h"
 #include "daemon/file/commit.h"
 #include "daemon/pages/grants.h"
 
@@ -85,7 +88,7 @@ static void forget_inode(struct inode *inode, void *arg)
 	struct lost *lost = arg;
 
 	pthread_mutex_lock(&inode->lock);
-	if (is_lost_locked(inode)) {
+	if (is_lost_locked(inode) || inode->unmade) {
 		if (!inode->commit.refused && !is_to_tell_locked(&inode->commit))
 			commit_failed_locked(inode, -EIO);
 		note_lost(&lost->written, inode);
@@ -129,6 +132,8 @@ static void forget(struct io_thread *thread)
 	log_lost(&lost.locked,
 		"its locks are lost with the session; it fails with EIO until it is closed");
 	/* One that was alone, and did not share in time, comes back as one of several. */
+	unmade_forget_numbers(fs->unmade);
+	local_answer_forget_alone(fs->looks);
 	session_share(fs->session);
 	fs_begin_sharing(fs);
 	local_locks_end(fs);
@@ -167,7 +172,10 @@ static bool session_renewal_is_idle(struct io_thread *thread)
 
 	ft->nrunning = 0;
 	request_each(thread, count_one, NULL);
-	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
+	/* Names that were removed here are there again. */
+	removed_flush(thread->fs->removed, thread);
+	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread) &&
+	       !removed_any(thread->fs->removed);
 }
 
 /* Unless another thread was first. A thread that sees that the session ends sees that it is

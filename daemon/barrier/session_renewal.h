@@ -3,6 +3,8 @@
  * Other clients had to wait for what this client had, and it did not give that back in time: its
  * process was stopped, or its link was gone. All that this client knew is not true any more. Its
  * data that was not committed is lost. Nothing of the old session may be used in a new one.
+ * If it was alone, and has made or removed files by itself that the server does not know of
+ * (names=local), the files are not there, and the removed names are.
  *
  *     ATTACH: -EIDRM -> every thread: channel deleted, all that has begun is taken back, or ends ->
  *     all threads are idle -> one of them forgets everything -> ATTACH of a new session -> what was

@@ -461,6 +461,7 @@ void commit_forget_locked(struct inode *inode)
 {
 	struct commit *c = &inode->commit;
 
+	unmade_delete(inode->fs->unmade, steal_ptr(&inode->unmade));
 	c->done = c->changes;
 	c->size_dirty = c->times_dirty = false;
 	c->set = c->telling = 0;

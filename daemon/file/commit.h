@@ -110,7 +110,7 @@ void commit_start(struct inode *inode, struct io_thread *thread);
 
 void commit_start_locked(struct inode *inode, struct io_thread *thread);
 /* The server won't take the changes, and the right to them goes: nothing is dirty any more. The
- * failure was told. */
+ * failure was told. A file that the server does not know will never be there. */
 void commit_forget_locked(struct inode *inode);
 
 /* Commits the inodes of the thread's dirty list, and sends the names that were removed (removed.h).

@@ -19,9 +19,9 @@ int dir_names_sets_init(struct name_sets *sets)
 	return getrandom(sets->key, sizeof(sets->key), 0) == sizeof(sets->key) ? 0 : -EIO;
 }
 
-uint64_t dir_names_sets_hash(const struct name_sets *sets, const char *name)
+uint64_t dir_names_sets_hash(const struct name_sets *sets, const char *name, size_t len)
 {
-	return namehash(sets->key, name, strlen(name));
+	return namehash(sets->key, name, len);
 }
 
 /* A slot's value: neither 0 nor marked. */
@@ -68,11 +68,11 @@ static void release(struct names *n, struct name_sets *sets)
 
 static bool grow(struct names *n, struct name_sets *sets)
 {
-	struct names more = {.nslots = n->nslots ? 2 * n->nslots : SLOTS_FIRST,
-		.nused = n->nused,
-		.known = true};
-	size_t bytes = more.nslots * sizeof(*more.slots);
+	struct names more = *n;
+	size_t bytes;
 
+	more.nslots = n->nslots ? 2 * n->nslots : SLOTS_FIRST;
+	bytes = more.nslots * sizeof(*more.slots);
 	if (!reserve(sets, bytes))
 		return false;
 	more.slots = calloc(more.nslots, sizeof(*more.slots));
@@ -99,13 +99,11 @@ void dir_names_forget(struct names *n, struct name_sets *sets)
 	*n = (struct names){0};
 }
 
-void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash)
+static void put(struct names *n, struct name_sets *sets, uint64_t hash)
 {
 	uint64_t value = value_of(hash);
 	uint32_t i;
 
-	if (!n->known)
-		return;
 	if (2 * n->nused >= n->nslots && !grow(n, sets)) {
 		dir_names_forget(n, sets);
 		return;
@@ -118,6 +116,47 @@ void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash)
 	n->slots[i] = value;
 	n->nused++;
 }
+
+void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash)
+{
+	if (n->known)
+		put(n, sets, hash);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* Whether all names up to that entry of the list are here. */
+static bool has_all_before(
+	struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after)
+{
+	if (n->known)
+		return false;
+	if (!after) {
+		dir_names_forget(n, sets);
+		n->listed = true;
+		n->changes = changes;
+	}
+	return n->listed && n->changes == changes && n->cookie == after;
+}
+
+void dir_names_list(
+	struct names *n, struct name_sets *sets, const struct names_entry *entry, uint64_t hash)
+{
+	if (!has_all_before(n, sets, entry->changes, entry->after))
+		return;
+	n->cookie = entry->cookie;
+	put(n, sets, hash);
+}
+
+void dir_names_list_end(struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after)
+{
+	if (!has_all_before(n, sets, changes, after))
+		return;
+	n->listed = false;
+	n->known = true;
+}
+
+/* ---- questions and removals ------------------------------------------------------------------ */
 
 /* Whether a search that begins at home passes hole before it comes to i. */
 static bool passes(const struct names *n, uint32_t home, uint32_t hole, uint32_t i)

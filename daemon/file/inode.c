@@ -661,35 +661,3 @@ bool inode_attr(struct inode *inode, struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 	return valid;
 }
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-void inode_name_add(struct inode *dir, const char *name)
-{
-	struct name_sets *sets = &dir->fs->inodes->names;
-	uint64_t hash = dir_names_sets_hash(sets, name);
-
-	pthread_mutex_lock(&dir->lock);
-	dir_names_add(&dir->names, sets, hash);
-	pthread_mutex_unlock(&dir->lock);
-}
-
-void inode_name_remove(struct inode *dir, const char *name)
-{
-	uint64_t hash = dir_names_sets_hash(&dir->fs->inodes->names, name);
-
-	pthread_mutex_lock(&dir->lock);
-	dir_names_remove(&dir->names, hash);
-	pthread_mutex_unlock(&dir->lock);
-}
-
-bool inode_lacks_name(struct inode *dir, const char *name)
-{
-	uint64_t hash = dir_names_sets_hash(&dir->fs->inodes->names, name);
-	bool lacks;
-
-	pthread_mutex_lock(&dir->lock);
-	lacks = dir_names_lack(&dir->names, hash);
-	pthread_mutex_unlock(&dir->lock);
-	return lacks;
-}

@@ -88,7 +88,7 @@ struct inode {
 	unsigned nopen, nopen_cached; /* handles; which are cached: cache_policy.c */
 	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
-	uint64_t nrenamed;            /* begins and ends of changes of these: local_answer.h */
+	uint64_t nrenamed;            /* begins and ends of changes of these: inode_names.h */
 	int names_error; /* of the last name that could not be removed: fsync tells it once */
 	struct place place;
 
@@ -249,15 +249,6 @@ bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset);
 /* The attributes as the kernel is to see them. False: they have to be fetched first. */
 bool inode_attr(struct inode *inode, struct attr *attr);
 void inode_attr_locked(const struct inode *inode, struct attr *attr);
-
-/* ---- names of a directory -------------------------------------------------------------------- */
-
-/* Before a request is sent that may make the name. */
-void inode_name_add(struct inode *dir, const char *name);
-/* After the name was taken away. */
-void inode_name_remove(struct inode *dir, const char *name);
-/* Whether the directory is known to lack the name. */
-bool inode_lacks_name(struct inode *dir, const char *name);
 
 /* Marks of record.h, for the daemon after this one. */
 static inline void inode_mark_locked(struct inode *inode, uint32_t set, uint32_t clear)

@@ -249,7 +249,9 @@ static int outcome_of(const struct rpc_reply *rep)
 /* Together they were refused. One of them may be the reason, and the others are not to suffer. */
 static bool must_go_alone(const struct removed_names *r)
 {
-	return list_count(&r->sent) > 1 && !session_lost(r->thread->fs->session);
+	struct session *session = r->thread->fs->session;
+
+	return list_count(&r->sent) > 1 && !session_lost(session) && !session_has_ended(session);
 }
 
 /* Those that are left go back into the queue, before all that came later. */

@@ -67,6 +67,13 @@ uint64_t unmade_take_number(struct unmade_files *u)
 	return ino;
 }
 
+void unmade_forget_numbers(struct unmade_files *u)
+{
+	pthread_mutex_lock(&u->lock);
+	memset(u->lent, 0, sizeof(u->lent));
+	pthread_mutex_unlock(&u->lock);
+}
+
 void unmade_lose_number(struct unmade_files *u)
 {
 	pthread_mutex_lock(&u->lock);

@@ -57,6 +57,8 @@ uint8_t unmade_ask_numbers(struct unmade_files *u);
 void unmade_numbers_came(struct unmade_files *u, const struct rpc_lent *lent);
 /* 0: there is none. Else unmade_add() follows, of the file that has it, or unmade_lose_number(). */
 uint64_t unmade_take_number(struct unmade_files *u);
+/* The server takes no MAKE any more: numbers that were lent do not count. No number is taken. */
+void unmade_forget_numbers(struct unmade_files *u);
 /* No file gets it. */
 void unmade_lose_number(struct unmade_files *u);
 

@@ -6,9 +6,9 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_attr.h"
-#include "daemon/file/removed.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 
@@ -16,11 +16,15 @@
  * late by this, where other clients read. */
 enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
 
+/* No lease has such a number. */
+static const uint64_t ALONE = UINT64_C(1) << 63;
+
 int local_answer_init(struct local_answers *looks)
 {
 	int err = kernel_names_init(&looks->shown);
 
 	atomic_init(&looks->nblind, 0);
+	atomic_init(&looks->alone, ALONE);
 	return err ? err : name_cache_init(&looks->names);
 }
 
@@ -28,6 +32,11 @@ void local_answer_fini(struct local_answers *looks)
 {
 	name_cache_fini(&looks->names);
 	kernel_names_fini(&looks->shown);
+}
+
+void local_answer_forget_alone(struct local_answers *looks)
+{
+	atomic_fetch_add(&looks->alone, 1);
 }
 
 static struct local_answers *looks_of(const struct request *req)
@@ -224,6 +233,7 @@ bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *c
 		return false;
 	if (!is_sharing(req)) {
 		name.ino = child ? child->ino : 0;
+		name.lease = atomic_load(&looks_of(req)->alone);
 		name_cache_learn(&looks_of(req)->names, look->key, look->asked, &name);
 		return false;
 	}
@@ -258,30 +268,14 @@ void local_answer_up_shown(
 			child ? child->ino : 0, child && S_ISDIR(attr->mode));
 }
 
-/* A list of the directory that was asked for before tells nothing of its names. */
-static void note_renaming(struct inode *dir)
-{
-	pthread_mutex_lock(&dir->lock);
-	dir->nrenamed++;
-	pthread_mutex_unlock(&dir->lock);
-}
-
-uint64_t local_answer_list_begin(struct inode *dir)
-{
-	uint64_t nrenamed;
-
-	pthread_mutex_lock(&dir->lock);
-	nrenamed = dir->nrenamed;
-	pthread_mutex_unlock(&dir->lock);
-	return nrenamed;
-}
-
 /* A change that began before the list was asked for, and has not ended, is noted at the name. */
-void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenamed,
+void local_answer_listed(struct request *req, struct inode *dir, const struct names_list *list,
 	const char *name, size_t len, uint64_t ino)
 {
 	struct name_cache *names = &looks_of(req)->names;
-	struct known_name known = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+	struct known_name known = {.ino = ino,
+		.lease = atomic_load(&looks_of(req)->alone),
+		.learned_ms = io_thread_now(req->thread)};
 	char text[NAME_BYTES_MAX + 1];
 	struct name_key key;
 	uint64_t asked;
@@ -292,27 +286,33 @@ void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenam
 	text[len] = '\0';
 	key = name_key_of(names, dir->ino, text);
 	asked = name_cache_ask(names, key);
-	if (local_answer_list_begin(dir) == nrenamed)
+	if (inode_names_list_is_new(dir, list))
 		name_cache_learn(names, key, asked, &known);
 }
 
 /* ---- names of a mount that is alone and changes some by itself ------------------------------- */
 
-uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char *name)
+static bool find_alone(
+	struct request *req, struct inode *dir, const char *name, struct known_name *known)
 {
-	struct name_cache *names = &looks_of(req)->names;
-	struct known_name known;
+	struct local_answers *looks = looks_of(req);
 
-	return name_cache_find(names, name_key_of(names, dir->ino, name), &known) ? known.ino : 0;
+	return name_cache_find(&looks->names, name_key_of(&looks->names, dir->ino, name), known) &&
+	       known->lease == atomic_load(&looks->alone);
 }
 
-bool local_answer_is_removed(struct request *req, struct inode *dir, const char *name)
+uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char *name)
 {
-	struct name_cache *names = &looks_of(req)->names;
 	struct known_name known;
 
-	return keeps_names(req) && removed_any(req->thread->fs->removed) &&
-	       name_cache_find(names, name_key_of(names, dir->ino, name), &known) && !known.ino;
+	return find_alone(req, dir, name, &known) ? known.ino : 0;
+}
+
+bool local_answer_lacks_name(struct request *req, struct inode *dir, const char *name)
+{
+	struct known_name known;
+
+	return fs_knows_names(req->thread->fs) && find_alone(req, dir, name, &known) && !known.ino;
 }
 
 static void set_name(struct inode *dir, const char *name, const struct known_name *known)
@@ -320,13 +320,15 @@ static void set_name(struct inode *dir, const char *name, const struct known_nam
 	struct name_cache *names = &dir->fs->looks->names;
 	struct name_key key = name_key_of(names, dir->ino, name);
 
-	note_renaming(dir);
+	inode_names_count(dir);
 	name_cache_change_end(names, key, name_cache_change_begin(names, key), known);
 }
 
 void local_answer_name_is(struct request *req, struct inode *dir, const char *name, uint64_t ino)
 {
-	const struct known_name known = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+	const struct known_name known = {.ino = ino,
+		.lease = atomic_load(&looks_of(req)->alone),
+		.learned_ms = io_thread_now(req->thread)};
 
 	set_name(dir, name, &known);
 }
@@ -387,7 +389,7 @@ void local_answer_change_begin(struct request *req, struct inode *dir, const cha
 	change->key = name_key_of(names, dir->ino, name);
 	if (!is_sharing(req)) {
 		change->dir = dir;
-		note_renaming(dir);
+		inode_names_count(dir);
 	} else {
 		change->dir_lease = lease_number(dir);
 	}
@@ -420,7 +422,7 @@ static void local_answer_end(
 	if (change->blind)
 		atomic_fetch_sub(&looks_of(req)->nblind, 1);
 	if (change->dir)
-		note_renaming(change->dir);
+		inode_names_count(change->dir);
 	name_cache_change_end(&looks_of(req)->names, change->key, change->changed, name);
 	change->changed = 0;
 }
@@ -430,7 +432,9 @@ void local_answer_change_end(
 {
 	struct known_name name = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
 
-	if (change->changed && change->dir_lease == lease_number(dir))
+	if (change->dir)
+		name.lease = atomic_load(&looks_of(req)->alone);
+	else if (change->changed && change->dir_lease == lease_number(dir))
 		name.lease = change->dir_lease;
 	local_answer_end(req, change, &name);
 }

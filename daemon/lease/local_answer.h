@@ -36,16 +36,22 @@
 
 struct attr;
 struct inode;
+struct names_list;
 struct request;
 
 struct local_answers {
 	struct name_cache names;
 	struct kernel_names shown;
+	/* Names that a mount knows without leases have this in place of a lease's number. It
+	 * changes when others may change names. */
+	atomic_uint_fast64_t alone;
 	/* Changes on their way that take a name from an inode that is not known. */
 	atomic_uint nblind;
 };
 int local_answer_init(struct local_answers *looks);
 void local_answer_fini(struct local_answers *looks);
+/* The mount was alone, and is no more. No request runs. */
+void local_answer_forget_alone(struct local_answers *looks);
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
@@ -74,18 +80,16 @@ bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *c
 void local_answer_up_shown(
 	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr);
 
-/* The same for each entry that a READDIR shows. nrenamed: what local_answer_list_begin() returned
- * before the server was asked. A mount that shares learns nothing of it. */
-uint64_t local_answer_list_begin(struct inode *dir);
-void local_answer_listed(struct request *req, struct inode *dir, uint64_t nrenamed,
+/* The same for each entry that a READDIR shows. A mount that shares learns nothing of it. */
+void local_answer_listed(struct request *req, struct inode *dir, const struct names_list *list,
 	const char *name, size_t len, uint64_t ino);
 
 /* ---- names of a mount that is alone and changes some by itself ------------------------------- */
 
 /* The inode that has the name; 0: that is not known, or there is none. */
 uint64_t local_answer_name_of(struct request *req, struct inode *dir, const char *name);
-/* The name is known to be nobody's any more. */
-bool local_answer_is_removed(struct request *req, struct inode *dir, const char *name);
+/* The name is known to be nobody's: it was looked up so, or was removed here. */
+bool local_answer_lacks_name(struct request *req, struct inode *dir, const char *name);
 /* It is that inode's from now on, by a change that the server is told later; 0: nobody's. */
 void local_answer_name_is(struct request *req, struct inode *dir, const char *name, uint64_t ino);
 void local_answer_forget_name(struct inode *dir, const char *name);

@@ -119,10 +119,18 @@ static inline bool fs_may_share(const struct fs *fs)
 	return fs->options.session.converts || atomic_load(&fs->sharing);
 }
 
-/* Whether it is alone, knows what its names are of, and may answer changes of them by itself. */
+/* Whether it is alone, at least for now, knows what its names are of, and may answer changes of
+ * them by itself. */
 static inline bool fs_keeps_names(const struct fs *fs)
 {
-	return fs->options.names == NAMES_LOCAL && !fs_may_share(fs);
+	return fs->options.names == NAMES_LOCAL && !atomic_load(&fs->sharing);
+}
+
+/* Whether such a mount is also sure of names that the server says are missing. Requests of a killed
+ * daemon may still make some after that. */
+static inline bool fs_knows_names(const struct fs *fs)
+{
+	return fs_keeps_names(fs) && !fs->record;
 }
 
 static inline void fs_begin_sharing(struct fs *fs)

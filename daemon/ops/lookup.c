@@ -8,6 +8,7 @@
 #include "daemon/lease/local_answer.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/inode_path.h"
 #include "daemon/ops/finish.h"
@@ -101,8 +102,8 @@ static bool is_missing(struct request *req)
 	const char *name = req->args.name;
 
 	return op_ttl(req).entry_ms && !path_is_dots(name) &&
-	       (inode_lacks_name(op_of(req)->inode, name) ||
-		       local_answer_is_removed(req, op_of(req)->inode, name));
+	       (inode_names_lack(op_of(req)->inode, name) ||
+		       local_answer_lacks_name(req, op_of(req)->inode, name));
 }
 
 /* The kernel looks up "." and ".." of an inode that it has forgotten and that a program has a file

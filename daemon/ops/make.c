@@ -12,6 +12,7 @@
 #include "daemon/lease/keep.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/ops/finish.h"
@@ -90,7 +91,7 @@ static void make_make(struct request *req, enum rpc_op rpc, const struct rpc_cre
 	op->call.req.create.gid = req->gid;
 	if (req->args.name) {
 		op->call.req.create.name = op_name(req->args.name);
-		inode_name_add(op->inode, req->args.name);
+		inode_names_add(op->inode, req->args.name);
 		local_answer_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING,
 			&op_state(req, struct make_state)->name);
 	} else {
@@ -161,7 +162,7 @@ void op_link(struct request *req)
 	st->target = target;
 	inode_change_begin(op->inode);
 	inode_change_begin(target);
-	inode_name_add(op->inode, req->args.name);
+	inode_names_add(op->inode, req->args.name);
 	local_answer_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING, &st->name);
 	op->call.req.op = RPC_LINK;
 	op->call.req.link = (struct rpc_link){

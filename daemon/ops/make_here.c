@@ -7,6 +7,7 @@
 #include "common/rpc/rights.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/file/unmade.h"
 #include "daemon/lease/local_answer.h"
@@ -16,8 +17,8 @@
 
 bool make_here_is_on(const struct fs *fs)
 {
-	return fs_keeps_names(fs) && !fs->record &&
-	       session_squash(fs->session).kind == SQUASH_NONE && !session_quotas(fs->session);
+	return fs_knows_names(fs) && session_squash(fs->session).kind == SQUASH_NONE &&
+	       !session_quotas(fs->session);
 }
 
 static bool is_asked_for(const struct request *req)
@@ -143,11 +144,19 @@ static struct inode *make_with(struct request *req, uint64_t ino)
 	}
 	attr = attr_of(ino, &make, &dir);
 	inode_learn_new(inode, &attr, inode_epoch(fs));
-	inode_name_add(op->inode, req->args.name);
+	inode_names_add(op->inode, req->args.name);
 	local_answer_name_is(req, op->inode, req->args.name, ino);
 	make_dirty(req, inode, file);
 	inode_see(inode, &attr, &op->seen);
 	return inode;
+}
+
+static bool lacks_name(struct request *req)
+{
+	struct inode *dir = op_of(req)->inode;
+
+	return inode_names_lack(dir, req->args.name) ||
+	       local_answer_lacks_name(req, dir, req->args.name);
 }
 
 struct inode *make_here(struct request *req)
@@ -156,8 +165,7 @@ struct inode *make_here(struct request *req)
 	uint64_t ino;
 
 	if (!make_here_is_on(fs) || !is_asked_for(req) || !make_here_is_time(req) ||
-		!inode_lacks_name(op_of(req)->inode, req->args.name) ||
-		!is_known(op_of(req)->inode))
+		!lacks_name(req) || !is_known(op_of(req)->inode))
 		return NULL;
 	ino = unmade_take_number(fs->unmade);
 	return ino ? make_with(req, ino) : NULL;

@@ -11,11 +11,16 @@ struct inode;
 struct request;
 
 /* Does this mount make files by itself? It has to be asked for (names=local). The mount has its
- * export for itself and keeps it so, its users count as they are, and there are no quotas. Its
- * state is not recorded for a next daemon, which could not know such a file. */
+ * export for itself, its users count as they are, and there are no quotas. Its state is not
+ * recorded for a next daemon, which could not know such a file.
+ *
+ * If it may share later, all that was made or removed here is at the server before it does, and
+ * nothing is from the moment on at which another mount waits (conversion.h). If the server ends its
+ * session before, since that took too long, such files and removals are lost, as all that was not
+ * committed (session_renewal.h). */
 bool make_here_is_on(const struct fs *fs);
-/* Whether it may do so now: the session lives, and no snapshot or remount waits until nothing is
- * dirty. */
+/* Whether it may do so now: the session lives, and no snapshot, remount or other mount waits until
+ * nothing is dirty. */
 bool make_here_is_time(struct request *req);
 /* The directory gets the time of the change at once: the kernel asks for its attributes next, which
  * come in *attr. False: the server knows better. */
@@ -23,7 +28,9 @@ bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr);
 
 /* Makes the file of a CREATE in op->inode, and returns it, with a reference, and its attributes in
  * op->seen. NULL: the server has to be asked. It is asked where
- * - the directory is not known to lack the name, has a default ACL, or is being changed;
+ * - it is not known that the directory lacks the name: by its names, or since the server has said
+ *   so, and nothing has changed the name since;
+ * - the directory has a default ACL, or is being changed;
  * - no number is lent;
  * - the close of the file would not wait for the server, or its caller asks for more than that: it
  *   is opened for reading only, or O_SYNC or O_DSYNC;

@@ -7,6 +7,7 @@
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/ops/finish.h"
 #include "daemon/file/op_inode.h"
@@ -21,7 +22,8 @@ struct readdir_state {
 		struct op op;
 		struct shared_op shared;
 	};
-	uint64_t epoch, nrenamed;
+	uint64_t epoch;
+	struct names_list list;
 	struct dir_packer packer;
 };
 
@@ -46,7 +48,7 @@ static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct i
 		inode_remember(inode);
 		kernel_owner_tell(inode, &st->op.seen);
 		local_answer_listed(
-			req, st->op.inode, st->nrenamed, d->name.s, d->name.len, inode->ino);
+			req, st->op.inode, &st->list, d->name.s, d->name.len, inode->ino);
 	}
 	return true;
 }
@@ -69,6 +71,16 @@ static bool pack_entry(struct request *req, const struct rpc_dirent *d)
 	if (inode)
 		inode_put(inode);
 	return packed;
+}
+
+static bool pack_next(struct request *req, const struct rpc_dirent *d)
+{
+	struct readdir_state *st = op_state(req, struct readdir_state);
+
+	if (!pack_entry(req, d))
+		return false;
+	inode_names_listed(st->op.inode, &st->list, d->name.s, d->name.len, d->cookie);
+	return true;
 }
 
 static bool pack_dot(struct request *req, const char *name, uint64_t cookie, uint64_t ino)
@@ -103,8 +115,10 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 	dir_packer_init(&st->packer, req);
 	if (pack_dot(req, ".", COOKIE_DOT, st->op.inode->ino) &&
 		pack_dot(req, "..", COOKIE_DOTDOT, rep->readdir.parent))
-		while (rpc_get_dirent(&r, &d, rep->readdir.plus) && pack_entry(req, &d))
+		while (rpc_get_dirent(&r, &d, rep->readdir.plus) && pack_next(req, &d))
 			;
+	if (!rep->readdir.tail.len)
+		inode_names_list_end(st->op.inode, &st->list);
 	used = st->packer.used;
 	op_end(req);
 	reply_buffer(req, used);
@@ -113,18 +127,18 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 static void readdir_ask(struct request *req, int status)
 {
 	struct readdir_state *st = op_state(req, struct readdir_state);
-	uint64_t offset = req->args.offset;
+	uint64_t cookie = req->args.offset <= COOKIE_DOTDOT ? 0 : req->args.offset;
 
 	if (status) {
 		op_finish(req, status);
 		return;
 	}
 	st->epoch = inode_epoch(req->thread->fs);
-	st->nrenamed = local_answer_list_begin(st->op.inode);
+	inode_names_list_begin(st->op.inode, &st->list, cookie);
 	st->op.call.req.op = RPC_READDIR;
 	st->op.call.req.readdir = (struct rpc_readdir){
 		.ino = st->op.inode->ino,
-		.cookie = offset <= COOKIE_DOTDOT ? 0 : offset,
+		.cookie = cookie,
 		.bytes = (uint32_t)min_u64(req->args.size, RPC_MSG_BYTES),
 		.plus = req->args.plus,
 	};

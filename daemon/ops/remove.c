@@ -10,6 +10,7 @@
 #include "daemon/lease/keep.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/inode_path.h"
 #include "daemon/file/op_inode.h"
@@ -87,7 +88,7 @@ static void remove_remove_answered(struct request *req, const struct rpc_reply *
 
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	if (!rep->status) {
-		inode_name_remove(op->inode, req->args.name);
+		inode_names_remove(op->inode, req->args.name);
 		take_child(req, 0, &rep->remove.child, rep->remove.number);
 		remove_end_name(req, 0, op->inode, 0);
 	} else {
@@ -188,7 +189,7 @@ void op_rename(struct request *req)
 	local_answer_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2,
 		req->args.flags & RENAME_EXCHANGE ? LOOK_MOVES : LOOK_ENDS, &st->names[1]);
 	/* The old name goes on to count as there: the answer does not tell whether it went. */
-	inode_name_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);
+	inode_names_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);
 	op->call.req.op = RPC_RENAME;
 	op->call.req.rename = (struct rpc_rename){
 		.parent = op->inode->ino,

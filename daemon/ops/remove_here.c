@@ -7,6 +7,7 @@
 #include "common/base/util.h"
 #include "common/rpc/change_time.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/op/fs_parts.h"
@@ -66,7 +67,7 @@ static bool remove_name_of(struct request *req, struct inode *inode)
 		removed_drop(one);
 		return false;
 	}
-	inode_name_remove(dir, req->args.name);
+	inode_names_remove(dir, req->args.name);
 	local_answer_name_is(req, dir, req->args.name, 0);
 	inode_return_settle(inode, req->thread);
 	removed_added(fs->removed, req->thread);

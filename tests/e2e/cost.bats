@@ -143,6 +143,69 @@ make_and_remove() {
 	[ $((both - made)) -le 40 ]
 }
 
+# read_first COMMAND...: after the folder was read to its end.
+read_first() {
+	ls -l "$mnt/" >/dev/null
+	"$@"
+}
+
+# in_old COMMAND...: as in_new, in the folder that is there from before.
+in_old() {
+	local held
+	exec {held}<"$mnt/old"
+	mnt=/proc/self/fd/$held "$@"
+	exec {held}<&-
+}
+
+empty_old() {
+	mount_rmem
+	rm -r "$mnt/old"
+	mkdir "$mnt/old"
+	make_old
+	umount_rmem
+}
+
+make_old() {
+	local i
+	mkdir -p "$mnt/old"
+	for i in {1..50}; do
+		: >"$mnt/old/$i"
+	done
+}
+
+copy_and_remove() {
+	copy_all
+	rm -r "$mnt"/small.*
+}
+
+# bats test_tags=only:tcp
+@test "with names=local a small file in a folder from before costs a LOOKUP and a MAKE" {
+	pack_small
+	options=(-o names=local)
+	cost rpcs make_old
+	none=$(cost rpcs in_old true)
+	rpcs=$(cost rpcs in_old copy_all)
+	echo "RPCs: $none for nothing, $rpcs for $files files"
+	# The first file costs a CREATE.
+	[ $((rpcs - none)) -le $((2 * files + 5)) ]
+}
+
+# bats test_tags=only:tcp
+@test "with names=local a file in a folder that was read to its end costs a MAKE, its removal next to none" {
+	pack_small
+	options=(-o names=local)
+	cost rpcs make_old
+	none=$(cost rpcs in_old read_first true)
+	rpcs=$(cost rpcs in_old read_first copy_all)
+	empty_old
+	both=$(cost rpcs in_old read_first copy_and_remove)
+	echo "RPCs: $none for nothing, $rpcs for $files files, $both with their removal"
+	# The first file costs a CREATE.
+	[ $((rpcs - none)) -le $((files + 5)) ]
+	# Each thread sends once a second those that wait.
+	[ $((both - rpcs)) -le 10 ]
+}
+
 # make_with_acl N: so many files in a folder in which the server makes them.
 make_with_acl() {
 	local i

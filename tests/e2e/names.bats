@@ -192,7 +192,7 @@ attributes() {
 	chmod 755 "$dir"
 	mount_rmem
 	for mode in 777 1777 2777 acl; do
-		for how in local remote; do
+		for how in local remote old; do
 			mkdir "$mnt/$mode.$how"
 			chown 0:77 "$mnt/$mode.$how"
 			if [ "$mode" = acl ]; then
@@ -204,12 +204,103 @@ attributes() {
 		done
 		: >"$mnt/$mode.local/first"
 		attributes "$mnt/$mode.local" >"$dir/local"
-		# A name that the client has looked up at the server is made there.
 		names_mode=remote remount
 		attributes "$mnt/$mode.remote" >"$dir/remote"
 		diff "$dir/local" "$dir/remote"
 		names_mode=local remount
+		# The first file there brings numbers.
+		: >"$mnt/first"
+		attributes "$mnt/$mode.old" >"$dir/old"
+		diff "$dir/old" "$dir/remote"
 	done
+}
+
+# open_old NAME: as open_new, in a folder from before the mount. The first file brings the numbers.
+open_old() {
+	mkdir "$mnt/folder"
+	: >"$mnt/folder/there"
+	remount
+	: >"$mnt/folder/first"
+	open_new "$1"
+}
+
+@test "a file is made here in a folder from before, too, if its name was looked up" {
+	mount_rmem
+	open_old a
+	echo text >&"$fd"
+	[ "$(stat -c '%s %h' "$mnt/folder/a")" = '5 1' ]
+	[ "$(ls "$mnt/folder")" = $'a\nfirst\nthere' ]
+	close_it
+	mkdir "$mnt/folder/b"
+	run ! sh -c ": >'$mnt/folder/b'"
+	looks() {
+		[ "$(cat "$mnt/folder/a")" = text ]
+		[ "$(ls "$mnt/folder")" = $'a\nb\nfirst\nthere' ]
+	}
+	holds_everywhere looks
+}
+
+@test "a folder that was read to its end needs no server for new names" {
+	mount_rmem
+	open_old a
+	close_it
+	ls "$mnt/folder" >/dev/null
+	suspend "$server_pid"
+	[ ! -e "$mnt/folder/b" ]
+	open_new b
+	kill -CONT "$server_pid"
+	close_it
+	[ "$(ls "$mnt/folder")" = $'a\nb\nfirst\nthere' ]
+}
+
+# lists: reads the folder again and again, by two programs.
+lists() {
+	while [ ! -e "$dir/enough" ]; do
+		# It may find names that are gone when it asks for them.
+		ls -l "$mnt/folder" >/dev/null 2>&1 || true
+		ls "$mnt/folder" >/dev/null
+	done
+}
+
+@test "a folder is known as it is, also if names come and go while it is read" {
+	mount_rmem
+	mkdir "$mnt/folder"
+	for i in {1..200}; do
+		: >"$mnt/folder/$i"
+	done
+	remount
+	lists 3>&- &
+	listers=$!
+	lists 3>&- &
+	listers+=" $!"
+	for i in {1..100}; do
+		echo "$i" >"$mnt/folder/new.$i"
+		rm "$mnt/folder/$i"
+		mv "$mnt/folder/$((i + 100))" "$mnt/folder/moved.$i"
+	done
+	touch "$dir/enough"
+	# shellcheck disable=SC2086
+	wait $listers
+	knows() {
+		fsop uncache "$mnt"
+		for i in {1..100}; do
+			[ "$(cat "$mnt/folder/new.$i")" = "$i" ] && [ -e "$mnt/folder/moved.$i" ] &&
+				[ ! -e "$mnt/folder/$i" ] && [ ! -e "$mnt/folder/$((i + 100))" ] || return 1
+		done
+	}
+	knows
+	ls "$mnt/folder" >/dev/null
+	knows
+	# Nothing that is there is taken for missing.
+	for name in {1..100}; do
+		run ! mkdir "$mnt/folder/new.$name"
+		echo more >>"$mnt/folder/moved.$name"
+		: >"$mnt/folder/$name"
+	done
+	[ "$(entries "$mnt/folder")" -eq 300 ]
+	remount
+	[ "$(entries "$mnt/folder")" -eq 300 ]
+	run ! grep -q 'did not take\|did not remove' "$dir/daemon.log"
 }
 
 @test "times of a folder are those of its newest file, before and after the server knows it" {

@@ -294,20 +294,23 @@ fill() {
 	everything
 	remount
 	everything
-	run ! grep -q 'did not' "$dir/daemon.log"
+	run ! grep -q 'did not take\|did not remove' "$dir/daemon.log"
 }
 
 # dies SEED POINT: two programs make and remove files, and the daemon dies there, or, if that is a number, so
-# many milliseconds after the begin.
+# many milliseconds after the begin. The folders of one are there from before.
 dies() {
 	local runners=() which
+	mount_rmem
+	mkdir -p "$mnt/$1.b"/{0..2}
+	umount_rmem
 	if [[ $2 == *.* ]]; then
 		RMEMFS_CRASH_AT=$2 mount_rmem
 	else
 		mount_rmem
 	fi
 	for which in a b; do
-		mkdir "$mnt/$1.$which"
+		mkdir -p "$mnt/$1.$which"
 		ordered run "$mnt/$1.$which" "$dir/progress.$which" "$1$((1 + ${#runners[@]}))" 100000 \
 			2>>"$dir/ordered.log" 3>&- &
 		runners+=($!)

@@ -186,12 +186,24 @@ static struct progress *map_log(const char *path, int flags)
 	return p;
 }
 
+/* They may be there from before, and are empty then. */
+static bool has_folders(void)
+{
+	for (unsigned i = 0; i < FOLDERS; i++) {
+		char name[] = {(char)('0' + i), '\0'};
+
+		if (mkdir(name, 0755) < 0 && errno != EEXIST)
+			return false;
+	}
+	return true;
+}
+
 static int run(const char *dir, const char *log, const char *seed, uint64_t nsteps)
 {
 	volatile struct progress *p = map_log(log, O_RDWR | O_CREAT | O_TRUNC);
 	struct tree t = tree_of(seed);
 
-	if (chdir(dir) < 0 || mkdir("0", 0755) || mkdir("1", 0755) || mkdir("2", 0755))
+	if (chdir(dir) < 0 || !has_folders())
 		err(2, "%s", dir);
 	while (t.step < nsteps) {
 		struct step s = choose(&t);

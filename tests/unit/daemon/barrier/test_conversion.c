@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "daemon/barrier/conversion.h"
+#include "daemon/file/removed.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
 #include "daemon/serve/way.h"
@@ -127,6 +128,31 @@ static void step__held_and_the_kernels_own__are_not_waited_for_to_drain(void **s
 	assert_int_equal(began[2], 1);
 	for (unsigned i = 0; i < 3; i++)
 		end(i);
+}
+
+/* The server has to know them before it lets others in. */
+static void step__waits_for_names_that_were_removed_here(void **state)
+{
+	struct inode *gone = inode_get(&fx.fs, 100);
+
+	gone->type = S_IFREG;
+	conversion_wanted(fx.threads[0]);
+	step_all();
+	assert_int_equal(phase(), CONVERSION_STILL);
+	pthread_mutex_lock(&gone->lock);
+	removed_add_locked(fx.fs.removed, removed_new(gone, FIXTURE_INO, "gone", 1));
+	pthread_mutex_unlock(&gone->lock);
+	step_all();
+	/* It is on its way. */
+	assert_int_equal(fs_thread_of(fx.threads[2])->nbackground, 1);
+	assert_int_equal(phase(), CONVERSION_STILL);
+	assert_true(removed_any(fx.fs.removed));
+	fx.session.ended = true;
+	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
+		remote_tick(fx.threads[i], now_ms());
+	assert_false(removed_any(fx.fs.removed));
+	conversion_is_over(&fx.fs);
+	inode_put(gone);
 }
 
 /* An answer may wait until the kernel has dropped pages. */
@@ -295,6 +321,7 @@ int main(void)
 		TEST(enter__nobody_has_come__begins),
 		TEST(enter__drains__only_the_kernels_own_begin),
 		TEST(step__waits_for_what_has_begun),
+		TEST(step__waits_for_names_that_were_removed_here),
 		TEST(step__held_and_the_kernels_own__are_not_waited_for_to_drain),
 		TEST(step__waits_for_the_kernel),
 		TEST(step__without_the_server__stands_still),

@@ -15,6 +15,8 @@
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
+#include "daemon/file/removed.h"
+#include "daemon/file/unmade.h"
 #include "daemon/serve/fs.h"
 #include "daemon/serve/way.h"
 
@@ -409,6 +411,66 @@ static void error__of_the_end_begins_anew_what_changed_nothing(void **state)
 	assert_int_equal(began[0], 1);
 }
 
+/* ---- a mount that was alone, and changed names by itself ------------------------------------- */
+
+enum { NEW_INO = 100, GONE_INO = 101 };
+
+static struct inode *add_new(void)
+{
+	const struct rpc_make make = {.parent = FIXTURE_INO, .name = {"new", 3}};
+	struct inode *inode = inode_get(&fx.fs, NEW_INO);
+
+	unmade_numbers_came(fx.fs.unmade, &(struct rpc_lent){NEW_INO, 2});
+	unmade_take_number(fx.fs.unmade);
+	pthread_mutex_lock(&inode->lock);
+	inode->type = S_IFREG;
+	inode->unmade = unmade_new(NEW_INO, &make);
+	unmade_add(fx.fs.unmade, inode->unmade);
+	commit_dirty_locked(inode, fx.threads[1]);
+	pthread_mutex_unlock(&inode->lock);
+	return inode;
+}
+
+static struct inode *add_gone(void)
+{
+	struct inode *inode = inode_get(&fx.fs, GONE_INO);
+
+	inode->type = S_IFREG;
+	inode->orphan = true;
+	pthread_mutex_lock(&inode->lock);
+	removed_add_locked(fx.fs.removed, removed_new(inode, FIXTURE_INO, "gone", 1));
+	pthread_mutex_unlock(&inode->lock);
+	return inode;
+}
+
+/* The server ended the session before it learned of them. */
+static void names__that_were_changed_here_are_as_the_server_has_them(void **state)
+{
+	struct inode *new, *gone;
+
+	atomic_store(&fx.fs.sharing, false);
+	fx.fs.options.session.converts = true;
+	fx.fs.options.names = NAMES_LOCAL;
+	new = add_new();
+	gone = add_gone();
+	end_session();
+	turn_all();
+	/* Its call ends with the session. */
+	assert_false(is_forgotten());
+	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
+		remote_tick(fx.threads[i], now_ms());
+	renew();
+	assert_true(atomic_load(&fx.fs.sharing));
+	assert_false(removed_any(fx.fs.removed));
+	assert_false(gone->orphan);
+	assert_false(unmade_any(fx.fs.unmade));
+	assert_null(new->unmade);
+	assert_int_equal(new->commit.nfailures, 1);
+	assert_int_equal(unmade_take_number(fx.fs.unmade), 0);
+	inode_put(gone);
+	inode_put(new);
+}
+
 /* ---- beside other things --------------------------------------------------------------------- */
 
 static void quotas__what_was_reserved_is_not_had_any_more(void **state)
@@ -506,6 +568,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
+		CASE(names__that_were_changed_here_are_as_the_server_has_them),
 		CASE(renewal__without_a_server__ends_what_is_held),
 		CASE(renewal__without_a_server__keeps_what_closes),
 		CASE(renewal__answers_statfs_meanwhile),

@@ -102,6 +102,91 @@ static void names_remove__leaves_all_others(void **state)
 	dir_names_forget(&n, *state);
 }
 
+/* list(CHANGES, AFTER, COOKIE): an entry, whose name has the hash of its cookie. */
+static void list(struct names *n, void *sets, uint64_t changes, uint64_t after, uint64_t cookie)
+{
+	dir_names_list(n, sets, &(struct names_entry){changes, after, cookie}, cookie << 8);
+}
+
+static void names_list__is_known_at_its_end(void **state)
+{
+	struct names n = {0};
+
+	list(&n, *state, 5, 0, 10);
+	list(&n, *state, 5, 10, 20);
+	assert_false(dir_names_lack(&n, 30 << 8));
+	/* Names that are made meanwhile count as changes. */
+	dir_names_add(&n, *state, 40 << 8);
+	list(&n, *state, 5, 20, 30);
+	dir_names_list_end(&n, *state, 5, 20);
+	assert_false(dir_names_lack(&n, 40 << 8));
+	dir_names_list_end(&n, *state, 5, 30);
+	assert_true(dir_names_lack(&n, 40 << 8));
+	for (uint64_t i = 10; i <= 30; i += 10)
+		assert_false(dir_names_lack(&n, i << 8));
+	/* Each was added once, whoever reads the list once more. */
+	list(&n, *state, 5, 0, 10);
+	dir_names_remove(&n, 10 << 8);
+	assert_true(dir_names_lack(&n, 10 << 8));
+	dir_names_forget(&n, *state);
+}
+
+static void names_list__of_an_empty_directory(void **state)
+{
+	struct names n = {0};
+
+	dir_names_list_end(&n, *state, 5, 0);
+	assert_true(dir_names_lack(&n, 8));
+	dir_names_add(&n, *state, 8);
+	assert_false(dir_names_lack(&n, 8));
+	dir_names_forget(&n, *state);
+}
+
+static void names_list__with_a_gap_or_a_change_tells_nothing(void **state)
+{
+	struct names n = {0};
+
+	list(&n, *state, 5, 10, 20);
+	dir_names_list_end(&n, *state, 5, 20);
+	assert_false(dir_names_lack(&n, 8));
+	list(&n, *state, 5, 0, 10);
+	list(&n, *state, 5, 20, 30);
+	dir_names_list_end(&n, *state, 5, 30);
+	assert_false(dir_names_lack(&n, 8));
+	list(&n, *state, 6, 10, 20);
+	dir_names_list_end(&n, *state, 6, 20);
+	assert_false(dir_names_lack(&n, 8));
+	dir_names_list_end(&n, *state, 6, 10);
+	assert_false(dir_names_lack(&n, 8));
+	dir_names_forget(&n, *state);
+	dir_names_list_end(&n, *state, 5, 10);
+	assert_false(dir_names_lack(&n, 8));
+}
+
+/* The second one begins anew, and goes on with what the first one has read. */
+static void names_list__may_be_read_by_two_at_once(void **state)
+{
+	struct names n = {0};
+
+	list(&n, *state, 5, 0, 10);
+	list(&n, *state, 5, 10, 20);
+	list(&n, *state, 6, 0, 10);
+	list(&n, *state, 5, 20, 30);
+	list(&n, *state, 6, 10, 20);
+	list(&n, *state, 6, 10, 20);
+	list(&n, *state, 6, 20, 30);
+	dir_names_list_end(&n, *state, 5, 30);
+	assert_false(dir_names_lack(&n, 8));
+	dir_names_list_end(&n, *state, 6, 30);
+	assert_true(dir_names_lack(&n, 8));
+	for (uint64_t i = 10; i <= 30; i += 10) {
+		assert_false(dir_names_lack(&n, i << 8));
+		dir_names_remove(&n, i << 8);
+		assert_true(dir_names_lack(&n, i << 8));
+	}
+	dir_names_forget(&n, *state);
+}
+
 static void names_add__beyond_all_memory_nothing_is_known(void **state)
 {
 	struct name_sets *sets = *state;
@@ -128,9 +213,10 @@ static void name_sets_hash__differs_by_name_and_key(void **state)
 	struct name_sets *sets = *state, other;
 
 	assert_int_equal(dir_names_sets_init(&other), 0);
-	assert_int_equal(dir_names_sets_hash(sets, "a"), dir_names_sets_hash(sets, "a"));
-	assert_int_not_equal(dir_names_sets_hash(sets, "a"), dir_names_sets_hash(sets, "b"));
-	assert_int_not_equal(dir_names_sets_hash(sets, "a"), dir_names_sets_hash(&other, "a"));
+	assert_int_equal(dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(sets, "a", 1));
+	assert_int_not_equal(dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(sets, "b", 1));
+	assert_int_not_equal(
+		dir_names_sets_hash(sets, "a", 1), dir_names_sets_hash(&other, "a", 1));
 }
 
 int main(void)
@@ -138,6 +224,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			names_lack__knows_nothing_before_it_begins, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_list__is_known_at_its_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_list__of_an_empty_directory, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names_list__with_a_gap_or_a_change_tells_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names_list__may_be_read_by_two_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_add__is_there_until_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_add__twice_is_never_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_remove__leaves_all_others, setup, teardown),

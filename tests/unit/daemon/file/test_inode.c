@@ -1,5 +1,6 @@
 /* The client's knowledge of inodes while others are forgotten. */
 #include "tests/unit/daemon/inode_table_fixture.h"
+#include "daemon/file/inode_names.h"
 
 enum { OTHER = 70, INO = 71, SIZE = 12345 };
 
@@ -133,24 +134,24 @@ static void inode_learn__of_a_bare_orphan__takes_it(void **state)
 
 static const struct attr directory = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2};
 
-static void inode_lacks_name__of_a_directory_that_is_new(void **state)
+static void inode_names_lack__of_a_directory_that_is_new(void **state)
 {
 	struct fs *fs = *state;
 	struct inode *inode = inode_get(fs, INO);
 
-	assert_false(inode_lacks_name(inode, "a"));
+	assert_false(inode_names_lack(inode, "a"));
 	inode_learn_new(inode, &directory, inode_epoch(fs));
-	assert_true(inode_lacks_name(inode, "a"));
-	inode_name_add(inode, "a");
-	assert_false(inode_lacks_name(inode, "a"));
-	assert_true(inode_lacks_name(inode, "b"));
-	inode_name_remove(inode, "a");
-	assert_true(inode_lacks_name(inode, "a"));
+	assert_true(inode_names_lack(inode, "a"));
+	inode_names_add(inode, "a");
+	assert_false(inode_names_lack(inode, "a"));
+	assert_true(inode_names_lack(inode, "b"));
+	inode_names_remove(inode, "a");
+	assert_true(inode_names_lack(inode, "a"));
 	inode_put(inode);
 }
 
 /* The answer about it came late: the inode was found meanwhile, and may have names. */
-static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
+static void inode_names_lack__not_of_one_that_was_used_before(void **state)
 {
 	struct fs *fs = *state;
 	uint64_t epoch = inode_epoch(fs);
@@ -158,19 +159,19 @@ static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
 
 	assert_true(inode_learn(inode, &directory, epoch, NULL));
 	inode_learn_new(inode, &directory, epoch);
-	assert_false(inode_lacks_name(inode, "a"));
+	assert_false(inode_names_lack(inode, "a"));
 	inode_put(inode);
 
 	inode = inode_get(fs, INO);
 	inode_change_begin(inode);
 	inode_change_end(inode, NULL);
 	inode_learn_new(inode, &directory, epoch);
-	assert_false(inode_lacks_name(inode, "a"));
+	assert_false(inode_names_lack(inode, "a"));
 	inode_put(inode);
 
 	inode = inode_get(fs, INO);
 	inode_learn_new(inode, &directory, epoch);
-	assert_false(inode_lacks_name(inode, "a"));
+	assert_false(inode_names_lack(inode, "a"));
 	inode_put(inode);
 }
 
@@ -315,9 +316,9 @@ int main(void)
 			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(inode_learn__of_a_bare_orphan__takes_it,
 			inode_table_setup, inode_table_teardown),
-		cmocka_unit_test_setup_teardown(inode_lacks_name__of_a_directory_that_is_new,
+		cmocka_unit_test_setup_teardown(inode_names_lack__of_a_directory_that_is_new,
 			inode_table_setup, inode_table_teardown),
-		cmocka_unit_test_setup_teardown(inode_lacks_name__not_of_one_that_was_used_before,
+		cmocka_unit_test_setup_teardown(inode_names_lack__not_of_one_that_was_used_before,
 			inode_table_setup, inode_table_teardown),
 		cmocka_unit_test_setup_teardown(inode_learn_entry__finds_the_name_of_a_nameless_one,
 			inode_table_setup, inode_table_teardown),

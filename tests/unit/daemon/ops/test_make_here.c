@@ -8,7 +8,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "daemon/barrier/conversion.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/unmade.h"
+#include "daemon/lease/local_answer.h"
 #include "daemon/ops/ops.h"
 #include "tests/unit/daemon/fs_fixture.h"
 
@@ -87,6 +90,131 @@ static void create__asks_where_there_are_quotas(void **state)
 	assert_true(asks());
 }
 
+/* The directory is one that this mount has not made. */
+static void forget_names(void)
+{
+	dir_names_forget(&fx.inode->names, &fx.fs.inodes->names);
+}
+
+static void create__asks_in_a_directory_that_is_not_known(void **state)
+{
+	forget_names();
+	assert_true(asks());
+}
+
+/* look_up(CHANGES): the server has answered that there is no such name. */
+static void look_up(bool changes)
+{
+	struct request *req = fs_fixture_make(&fx, 1, 1, OP_LOOKUP);
+	struct look_change change;
+	struct look_up look;
+
+	local_answer_up_begin(req, fx.inode, false, &look);
+	if (changes)
+		local_answer_change_begin(
+			req, fx.inode, req->args.name, LOOK_TAKES_NOTHING, &change);
+	local_answer_up_end(req, fx.inode, NULL, &look, NULL);
+	if (changes)
+		local_answer_change_end_unknown(req, &change);
+}
+
+static void create__of_a_name_that_the_server_lacks(void **state)
+{
+	forget_names();
+	look_up(false);
+	assert_false(asks());
+}
+
+static void create__asks_if_the_name_changes_while_it_is_looked_up(void **state)
+{
+	forget_names();
+	look_up(true);
+	assert_true(asks());
+}
+
+/* Others may have made it since. */
+static void create__asks_if_the_mount_has_shared_since_the_name_was_looked_up(void **state)
+{
+	forget_names();
+	look_up(false);
+	local_answer_forget_alone(fx.fs.looks);
+	assert_true(asks());
+	assert_int_equal(local_answer_name_of(fx.requests[0], fx.inode, "name"), 0);
+}
+
+static void create__asks_for_numbers_anew_after_the_mount_has_shared(void **state)
+{
+	unmade_forget_numbers(fx.fs.unmade);
+	assert_true(asks());
+	assert_int_equal(op_of(fx.requests[0])->call.req.create.numbers, NUMBERS_ANEW);
+}
+
+static void create__is_answered_by_a_mount_that_may_share_later(void **state)
+{
+	fx.fs.options.session.converts = true;
+	assert_false(asks());
+}
+
+static void create__asks_while_another_mount_comes(void **state)
+{
+	fx.fs.options.session.converts = true;
+	conversion_wanted(fx.threads[0]);
+	assert_true(asks());
+	conversion_is_over(&fx.fs);
+}
+
+static void create__asks_while_the_mount_shares(void **state)
+{
+	fx.fs.sharing = true;
+	assert_true(asks());
+}
+
+/* read_list(CHANGES): a list with another name comes to its end. */
+static void read_list(bool changes)
+{
+	struct names_list list;
+
+	inode_names_list_begin(fx.inode, &list, 0);
+	inode_names_listed(fx.inode, &list, "other", 5, 10);
+	if (changes)
+		inode_names_add(fx.inode, "new");
+	inode_names_list_end(fx.inode, &list);
+}
+
+static void create__in_a_directory_that_was_read_to_its_end(void **state)
+{
+	forget_names();
+	read_list(false);
+	assert_true(inode_names_lack(fx.inode, "name"));
+	assert_false(inode_names_lack(fx.inode, "other"));
+	assert_false(asks());
+}
+
+static void create__asks_if_a_name_came_while_the_directory_was_read(void **state)
+{
+	forget_names();
+	read_list(true);
+	assert_true(asks());
+}
+
+static void create__asks_if_the_directory_was_read_during_a_change(void **state)
+{
+	forget_names();
+	inode_change_begin(fx.inode);
+	read_list(false);
+	inode_change_end(fx.inode, &fx.inode->attr);
+	assert_true(asks());
+}
+
+/* Others add names, too. */
+static void names_list__of_a_sharing_mount_tells_nothing(void **state)
+{
+	forget_names();
+	fx.fs.sharing = true;
+	read_list(false);
+	assert_false(inode_names_lack(fx.inode, "name"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -96,6 +224,18 @@ int main(void)
 		CASE(create__takes_no_number_of_an_inode),
 		CASE(create__takes_no_number_where_the_server_makes_the_file),
 		CASE(create__asks_where_there_are_quotas),
+		CASE(create__asks_in_a_directory_that_is_not_known),
+		CASE(create__of_a_name_that_the_server_lacks),
+		CASE(create__asks_if_the_name_changes_while_it_is_looked_up),
+		CASE(create__asks_if_the_mount_has_shared_since_the_name_was_looked_up),
+		CASE(create__asks_for_numbers_anew_after_the_mount_has_shared),
+		CASE(create__is_answered_by_a_mount_that_may_share_later),
+		CASE(create__asks_while_another_mount_comes),
+		CASE(create__asks_while_the_mount_shares),
+		CASE(create__in_a_directory_that_was_read_to_its_end),
+		CASE(create__asks_if_a_name_came_while_the_directory_was_read),
+		CASE(create__asks_if_the_directory_was_read_during_a_change),
+		CASE(names_list__of_a_sharing_mount_tells_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
