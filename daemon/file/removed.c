@@ -44,7 +44,7 @@ bool removed_has_room(struct removed_names *r)
 	return room;
 }
 
-struct removed *removed_new(struct inode *inode, uint64_t parent, const char *name, int64_t time)
+struct removed *removed_new(struct inode *inode, struct inode *dir, const char *name, int64_t time)
 {
 	size_t len = strlen(name);
 	struct removed *one = len <= NAME_BYTES_MAX ? malloc(sizeof(*one)) : NULL;
@@ -53,7 +53,7 @@ struct removed *removed_new(struct inode *inode, uint64_t parent, const char *na
 		return NULL;
 	one->inode = inode_ref(inode);
 	one->number = 0;
-	one->parent = parent;
+	one->dir = inode_ref(dir);
 	one->time = time;
 	one->len = (uint16_t)len;
 	memcpy(one->name, name, len + 1);
@@ -63,6 +63,7 @@ struct removed *removed_new(struct inode *inode, uint64_t parent, const char *na
 void removed_drop(struct removed *one)
 {
 	inode_put(one->inode);
+	inode_put(one->dir);
 	free(one);
 }
 
@@ -111,7 +112,7 @@ static void take_some_locked(struct removed_names *r)
 static void put_one(struct removed_names *r, struct removed *one, struct wire_out *w)
 {
 	struct rpc_removal removal = {
-		.parent = one->parent,
+		.parent = one->dir->ino,
 		.ino = one->inode->ino,
 		.time = one->time,
 		.name = {one->name, one->len},
@@ -330,7 +331,7 @@ static void removed_answered(struct rpc_call *call, const struct rpc_reply *rep)
 
 static bool is_named(const struct op_about *about, const struct removed *one)
 {
-	return about->ino[0] == one->parent && about->name.len == one->len &&
+	return about->ino[0] == one->dir->ino && about->name.len == one->len &&
 	       memcmp(about->name.s, one->name, one->len) == 0;
 }
 
@@ -341,7 +342,7 @@ static bool removed_is_about(const struct op_about *about, const struct removed 
 	for (unsigned i = 0; i < ARRAY_SIZE(about->ino); i++) {
 		if (about->ino[i] == one->inode->ino)
 			return true;
-		is_dir |= about->ino[i] == one->parent;
+		is_dir |= about->ino[i] == one->dir->ino;
 	}
 	return about->name.len ? is_named(about, one) : is_dir;
 }

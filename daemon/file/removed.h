@@ -16,8 +16,9 @@
  * - a request that reads the directory, or is about the inode;
  * - a snapshot, a change to read-only, an upgrade, the end of the mount (commit_tick()).
  *
- * OWNERSHIP  A struct removed has a reference to its inode, and the inode points to it, from the
- *            answer of the UNLINK to that of the REMOVALS.
+ * OWNERSHIP  A struct removed has a reference to its inode and its directory, and the inode points
+ *            to it, from the answer of the UNLINK to that of the REMOVALS. What is known of the
+ *            directory can so be doubted if the server refuses.
  * THREADS    Any. The lock is taken inside an inode's lock, and inboxes' inside it. A message is
  *            filled, and its answer is taken, by the thread that sends it, without the lock.
  * ERRORS     A name that the server refuses to remove is there again: removed_hooks.refused.
@@ -43,9 +44,8 @@ enum { REMOVED_MESSAGE = 128, REMOVED_QUEUE = 512, REMOVED_TAIL_BYTES = RPC_MSG_
 
 struct removed {
 	struct list link;
-	struct inode *inode; /* referenced */
-	uint64_t number;     /* it counts the mount's */
-	uint64_t parent;
+	struct inode *inode, *dir; /* referenced */
+	uint64_t number;           /* it counts the mount's */
 	int64_t time;
 	uint16_t len;
 	char name[NAME_BYTES_MAX + 1];
@@ -103,7 +103,7 @@ static inline bool removed_any(const struct removed_names *r)
 /* Whether one more may be taken. */
 bool removed_has_room(struct removed_names *r);
 /* NULL: no memory. removed_drop() is for one that was not added. */
-struct removed *removed_new(struct inode *inode, uint64_t parent, const char *name, int64_t time);
+struct removed *removed_new(struct inode *inode, struct inode *dir, const char *name, int64_t time);
 void removed_drop(struct removed *one);
 /* Under the inode's lock. removed_added() follows, without it. */
 void removed_add_locked(struct removed_names *r, struct removed *one);

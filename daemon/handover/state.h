@@ -21,7 +21,7 @@
 #include "daemon/remote/session_handover.h"
 
 enum {
-	HANDOVER_VERSION = 5,
+	HANDOVER_VERSION = 6,
 	STATE_HEAD_BYTES = 40, /* magic, version, and the three numbers behind it */
 	STATE_INODE_BYTES = 144,
 	STATE_HANDLE_BYTES = 24,

@@ -93,20 +93,49 @@ static void add_range(struct cached_pages *p, struct cached_range r)
 	p->ranges[p->nranges++] = r;
 }
 
-/* Takes these bytes out of the ranges. */
+static bool is_before(struct cached_range r, struct cached_range cut)
+{
+	return r.to <= cut.from;
+}
+
+/* Joins the two ranges that are nearest to each other on one side of the cut. */
+static void join_beside(struct cached_range *r, unsigned n, struct cached_range cut)
+{
+	unsigned a = 0, b = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = i + 1; j < n; j++)
+			if (is_before(r[i], cut) == is_before(r[j], cut) &&
+				(a == b || gap(r[i], r[j]) < gap(r[a], r[b]))) {
+				a = i;
+				b = j;
+			}
+	r[a].from = min_u64(r[a].from, r[b].from);
+	r[a].to = max_u64(r[a].to, r[b].to);
+	r[b] = r[n - 1];
+}
+
+/* Takes these bytes out of the ranges. One range at most has bytes on both sides, and becomes two.
+ */
 static void cut_ranges(struct cached_pages *p, struct cached_range cut)
 {
-	for (unsigned i = p->nranges; i-- > 0;) {
+	struct cached_range left[CACHED_RANGES + 1];
+	unsigned n = 0;
+
+	if (cut.from >= cut.to)
+		return;
+	for (unsigned i = 0; i < p->nranges; i++) {
 		struct cached_range r = p->ranges[i];
 
-		if (!touch(r, cut))
-			continue;
-		remove_range(p, i);
 		if (r.from < cut.from)
-			add_range(p, (struct cached_range){.from = r.from, .to = cut.from});
+			left[n++] = (struct cached_range){r.from, min_u64(r.to, cut.from)};
 		if (cut.to < r.to)
-			add_range(p, (struct cached_range){.from = cut.to, .to = r.to});
+			left[n++] = (struct cached_range){max_u64(r.from, cut.to), r.to};
 	}
+	if (n > CACHED_RANGES)
+		join_beside(left, n--, cut);
+	memcpy(p->ranges, left, n * sizeof(*left));
+	p->nranges = n;
 }
 
 /* Whether the kernel may have some of these pages, or is dropping them. */

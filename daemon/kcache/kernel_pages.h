@@ -56,10 +56,12 @@
  * appending handle, or one that uses the cache, is open. Before it writes back the page with its
  * end, it makes zeros of what lies behind that end, and sends what lies before it. It would write
  * these zeros later, when it knows the true end. So that page is dropped as soon as the write is
- * answered, and until then no other write of it goes further. (One case is left. A SETATTR makes
- * the file longer just while the kernel writes that page back, with zeros that it has just made.
- * The kernel sends that write when the SETATTR is answered, up to the new end. Nothing tells those
- * zeros from bytes.)
+ * answered, and until then no other write of it alone goes further. (Nothing tells these zeros from
+ * bytes, so cases are left. A SETATTR makes the file longer just while the kernel writes that page
+ * back, with zeros that it has just made: the kernel sends that write when the SETATTR is answered,
+ * up to the new end. Before the page is dropped the kernel learns the end, and a program stores into
+ * it and the next one: both are written back at once, with the zeros. Or it stores behind the first
+ * zero: that store is cut off.)
  *
  * A mount that was alone before others came has handles that use the cache, opened to read only
  * (cache_policy.h). They stay so until their last close. Their read(2) asks for the attributes if

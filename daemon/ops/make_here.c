@@ -144,9 +144,11 @@ static struct inode *make_with(struct request *req, uint64_t ino)
 	}
 	attr = attr_of(ino, &make, &dir);
 	inode_learn_new(inode, &attr, inode_epoch(fs));
+	/* First: a list that is asked for from now on waits until the server has the file. One from
+	 * before tells nothing, since the name is counted behind it. */
+	make_dirty(req, inode, file);
 	inode_names_add(op->inode, req->args.name);
 	local_answer_name_is(req, op->inode, req->args.name, ino);
-	make_dirty(req, inode, file);
 	inode_see(inode, &attr, &op->seen);
 	return inode;
 }

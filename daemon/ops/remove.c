@@ -86,7 +86,6 @@ static void remove_remove_answered(struct request *req, const struct rpc_reply *
 	int status = local_answer_change_status(
 		req, &op_state(req, struct remove_state)->names[0], rep->status);
 
-	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	if (!rep->status) {
 		inode_names_remove(op->inode, req->args.name);
 		take_child(req, 0, &rep->remove.child, rep->remove.number);
@@ -94,6 +93,8 @@ static void remove_remove_answered(struct request *req, const struct rpc_reply *
 	} else {
 		end_name_unknown(req, 0);
 	}
+	/* Last: a list that is asked for now may tell all names (inode_names.h). */
+	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	op_finish(req, status);
 }
 

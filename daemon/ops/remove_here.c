@@ -58,7 +58,7 @@ static bool remove_name_of(struct request *req, struct inode *inode)
 	struct fs *fs = req->thread->fs;
 	struct inode *dir = op_of(req)->inode;
 	int64_t now = session_time(fs->session);
-	struct removed *one = removed_new(inode, dir->ino, req->args.name, now);
+	struct removed *one = removed_new(inode, dir, req->args.name, now);
 	struct attr attr;
 
 	if (!one)
@@ -111,7 +111,6 @@ static void refused(struct inode *inode, const struct removed *one, int status)
 {
 	static struct log_ratelimit limit = {.burst = REFUSED_LOG_BURST};
 	struct fs *fs = inode->fs;
-	struct inode *dir = inode_find(fs, one->parent);
 
 	pthread_mutex_lock(&inode->lock);
 	inode->orphan = inode->returned = false;
@@ -122,10 +121,7 @@ static void refused(struct inode *inode, const struct removed *one, int status)
 		log_error("server %s: it did not remove inode %" PRIu64
 			  ", which a program has unlinked: %s",
 			session_server(fs->session), inode->ino, errno_text(status));
-	if (!dir)
-		return;
-	doubt_directory(dir, one, status);
-	inode_put(dir);
+	doubt_directory(one->dir, one, status);
 }
 
 const struct removed_hooks remove_here_hooks = {

@@ -140,7 +140,7 @@ static void step__waits_for_names_that_were_removed_here(void **state)
 	step_all();
 	assert_int_equal(phase(), CONVERSION_STILL);
 	pthread_mutex_lock(&gone->lock);
-	removed_add_locked(fx.fs.removed, removed_new(gone, FIXTURE_INO, "gone", 1));
+	removed_add_locked(fx.fs.removed, removed_new(gone, fx.inode, "gone", 1));
 	pthread_mutex_unlock(&gone->lock);
 	step_all();
 	/* It is on its way. */

@@ -438,7 +438,7 @@ static struct inode *add_gone(void)
 	inode->type = S_IFREG;
 	inode->orphan = true;
 	pthread_mutex_lock(&inode->lock);
-	removed_add_locked(fx.fs.removed, removed_new(inode, FIXTURE_INO, "gone", 1));
+	removed_add_locked(fx.fs.removed, removed_new(inode, fx.inode, "gone", 1));
 	pthread_mutex_unlock(&inode->lock);
 	return inode;
 }

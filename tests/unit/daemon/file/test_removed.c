@@ -62,8 +62,8 @@ static int teardown(void **state)
 
 static void take_away(uint64_t ino, uint64_t parent, const char *name)
 {
-	struct inode *inode = inode_get(&fx.fs, ino);
-	struct removed *one = removed_new(inode, parent, name, 5);
+	struct inode *inode = inode_get(&fx.fs, ino), *dir = inode_get(&fx.fs, parent);
+	struct removed *one = removed_new(inode, dir, name, 5);
 
 	assert_non_null(one);
 	pthread_mutex_lock(&inode->lock);
@@ -71,6 +71,7 @@ static void take_away(uint64_t ino, uint64_t parent, const char *name)
 	pthread_mutex_unlock(&inode->lock);
 	removed_added(r, fx.threads[0]);
 	inode_put(inode);
+	inode_put(dir);
 }
 
 static void take_some(unsigned n)

@@ -629,6 +629,33 @@ static bool drops_written(uint64_t page)
 	return drops;
 }
 
+/* Where no range is free for what is left on both sides, others are joined, but never over it. */
+static void write__into_one_of_many_ranges__has_its_pages_dropped_once(void **state)
+{
+	open_to_store(1);
+	for (unsigned i = 0; i < CACHED_RANGES; i++)
+		read_pages(100 * i, 50);
+	for (unsigned i = 0; i < CACHED_RANGES; i++) {
+		uint64_t page = 100 * i + 20;
+
+		assert_true(drops_written(page));
+		dropped(take_dropped(page, 3));
+		assert_false(drops_written(page));
+	}
+	/* The kernel may have all others. */
+	for (unsigned i = 0; i < CACHED_RANGES; i++) {
+		assert_true(drops_written(100 * i));
+		dropped(take_dropped(100 * i, 3));
+		assert_true(drops_written(100 * i + 47));
+		dropped(take_dropped(100 * i + 47, 3));
+	}
+	recall(1, LEASE_NONE);
+	dropped_all();
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	fx.inode->cached->nstorers = 0;
+	close_and_return(1);
+}
+
 /* A READ may bring them again meanwhile. */
 static void write__of_pages_that_may_be_stored_into__has_them_dropped_before(void **state)
 {
@@ -913,6 +940,7 @@ int main(void)
 		CASE(read__scattered__is_all_dropped),
 		CASE(read__of_less_than_was_told__is_dropped_behind_the_end),
 		CASE(write_back__that_stops_before_the_end__has_its_page_dropped),
+		CASE(write__into_one_of_many_ranges__has_its_pages_dropped_once),
 		CASE(write__of_pages_that_may_be_stored_into__has_them_dropped_before),
 		CASE(recall__of_what_is_behind_the_end__drops_it_with_all_else),
 		CASE(write_back__while_it_is_dropped__is_done_and_committed),

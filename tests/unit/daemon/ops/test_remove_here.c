@@ -15,7 +15,7 @@
 #include "daemon/ops/ops.h"
 #include "tests/unit/daemon/fs_fixture.h"
 
-enum { FILE_INO = 100 };
+enum { FILE_INO = 100, OTHER_DIR_INO = 101 };
 
 static struct fs_fixture fx;
 static struct inode *file;
@@ -211,6 +211,28 @@ static void file__that_the_server_does_not_remove_is_there_again(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), FIXTURE_WAITS);
 }
 
+/* A name that is believed to be nobody's would be made here, and refused. */
+static void file__that_is_not_removed__is_asked_for_though_the_kernel_forgot_the_directory(
+	void **state)
+{
+	struct attr attr = {.ino = OTHER_DIR_INO, .mode = S_IFDIR | 0755, .nlink = 2, .mtime = 1};
+	struct inode *dir = inode_get(&fx.fs, OTHER_DIR_INO);
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_UNLINK);
+
+	inode_learn(dir, &attr, inode_epoch(&fx.fs), NULL);
+	local_answer_name_is(fs_fixture_make(&fx, 1, 0, OP_UNLINK), dir, "name", FILE_INO);
+	req->node = OTHER_DIR_INO;
+	op_unlink(req);
+	assert_non_null(file->removed);
+	assert_true(local_answer_lacks_name(fx.requests[1], dir, "name"));
+	inode_put(dir);
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	answer(0, EIO);
+	dir = inode_get(&fx.fs, OTHER_DIR_INO);
+	assert_false(local_answer_lacks_name(fx.requests[1], dir, "name"));
+	inode_put(dir);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -229,6 +251,7 @@ int main(void)
 		CASE(file__that_nobody_uses_ends_with_its_name),
 		CASE(file__that_is_open_is_returned_when_it_is_closed),
 		CASE(file__that_the_server_does_not_remove_is_there_again),
+		CASE(file__that_is_not_removed__is_asked_for_though_the_kernel_forgot_the_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
