@@ -17,8 +17,8 @@
  * - a snapshot, a change to read-only, an upgrade, the end of the mount (commit_tick()).
  *
  * OWNERSHIP  A struct removed has a reference to its inode and its directory, and the inode points
- *            to it, from the answer of the UNLINK to that of the REMOVALS. What is known of the
- *            directory can so be doubted if the server refuses.
+ *            to it, from the answer of the UNLINK to that of the REMOVALS. If the server refuses,
+ *            nothing that is known of the directory is believed any more.
  * THREADS    Any. The lock is taken inside an inode's lock, and inboxes' inside it. A message is
  *            filled, and its answer is taken, by the thread that sends it, without the lock.
  * ERRORS     A name that the server refuses to remove is there again: removed_hooks.refused.

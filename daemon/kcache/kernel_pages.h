@@ -59,9 +59,9 @@
  * answered, and until then no other write of it alone goes further. (Nothing tells these zeros from
  * bytes, so cases are left. A SETATTR makes the file longer just while the kernel writes that page
  * back, with zeros that it has just made: the kernel sends that write when the SETATTR is answered,
- * up to the new end. Before the page is dropped the kernel learns the end, and a program stores into
- * it and the next one: both are written back at once, with the zeros. Or it stores behind the first
- * zero: that store is cut off.)
+ * up to the new end. Before the page is dropped the kernel learns the end, and a program stores
+ * into it and the next one: both are written back at once, with the zeros. Or it stores behind the
+ * first zero: that store is cut off.)
  *
  * A mount that was alone before others came has handles that use the cache, opened to read only
  * (cache_policy.h). They stay so until their last close. Their read(2) asks for the attributes if

@@ -1,9 +1,9 @@
 /* set_along.h - attributes of a file that is being written: they change here at once, and the COMMIT
  * of its close, or of the next second, tells the server. So they cost no RPC of their own.
  *
- * This is for changes that the server could not refuse, and would do nothing else for: of a file
- * that is open for writing, on a mount that has its export for itself, without quotas, squashed
- * users, access control lists or capabilities.
+ * This is for changes that the server could not refuse, and would do nothing else for. The file is
+ * open for writing, and the mount has its export for itself. There are no quotas, squashed users,
+ * access control lists or capabilities.
  *
  * THREADS    The request's own.
  */
