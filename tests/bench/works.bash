@@ -228,14 +228,14 @@ work_small_files() {
 
 # Files of 8 KiB, one after the other.
 work_files_8k() {
-	local at=${folder[$1]}/small phase _ s took=''
+	local at=${folder[$1]}/small phase _ s written=''
 	mkdir "$at"
 	while read -r phase _ s; do
-		[ "$phase" != write ] || took=$s
+		[ "$phase" != write ] || written=$s
 	done < <("$bin/mdbench" "$at" "$files_8k" 8192)
-	[ -n "$took" ] || bench_die "mdbench failed on $1"
+	[ -n "$written" ] || bench_die "mdbench failed on $1"
 	rmdir "$at"
-	record write-close-8k "$1" "$(ratio "$files_8k" "$took")" op/s
+	record write-close-8k "$1" "$(ratio "$files_8k" "$written")" op/s
 }
 
 # A tree of many small files and a few large ones, with owners, modes, times and symbolic links.
