@@ -1,6 +1,5 @@
 #include "daemon/ops/set_along.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "common/rpc/acl.h"
@@ -100,7 +99,6 @@ bool set_along(struct request *req, struct inode *inode, const struct rpc_setatt
 static bool is_list_of_a_mode(const struct request *req, struct acl *acl)
 {
 	return req->args.size == MODE_LIST_BYTES &&
-	       strcmp(req->args.name, "system.posix_acl_access") == 0 &&
 	       !acl_decode(acl, req->args.value, MODE_LIST_BYTES) && acl_is_mode(acl);
 }
 
@@ -118,9 +116,22 @@ static bool is_mode_known_locked(const struct inode *inode)
 	return inode->attr_valid && !inode->returned && can_set_permissions_locked(inode, SET_MODE);
 }
 
+static bool take_mode_locked(struct request *req, struct inode *inode, const struct acl *acl)
+{
+	struct rpc_setattr set = {.valid = SET_MODE, .mode = mode_of_list(req, acl, inode)};
+
+	if (!is_mode_known_locked(inode))
+		return false;
+	if (set.mode == inode->attr.mode)
+		return true;
+	if (!inode_is_regular(inode) || !can_go_along_locked(inode, &set))
+		return false;
+	apply_locked(req, inode, &set);
+	return true;
+}
+
 bool set_along_list(struct request *req, struct inode *inode)
 {
-	struct rpc_setattr set = {.valid = SET_MODE};
 	struct acl acl;
 	bool done;
 
@@ -128,15 +139,7 @@ bool set_along_list(struct request *req, struct inode *inode)
 		session_is_read_only(inode->fs->session))
 		return false;
 	pthread_mutex_lock(&inode->lock);
-	done = is_mode_known_locked(inode);
-	if (done) {
-		set.mode = mode_of_list(req, &acl, inode);
-		if (set.mode != inode->attr.mode) {
-			done = inode_is_regular(inode) && can_go_along_locked(inode, &set);
-			if (done)
-				apply_locked(req, inode, &set);
-		}
-	}
+	done = take_mode_locked(req, inode, &acl);
 	pthread_mutex_unlock(&inode->lock);
 	return done;
 }

@@ -20,7 +20,7 @@ struct request;
 /* True: the change is done as far as anybody here can see. False: the server has to be asked. */
 bool set_along(struct request *req, struct inode *inode, const struct rpc_setattr *set);
 
-/* The same for a SETXATTR of an access control list that says no more than a mode: cp(1) sets one
+/* The same for a SETXATTR of an access list that says no more than a mode: cp(1) sets one
  * on each file whose mode it keeps. The inode has the mode then, and no list. Where that is its
  * mode already nothing changes, of a directory either. See acl(5), "CORRESPONDENCE BETWEEN ACL
  * ENTRIES AND FILE PERMISSION BITS". */

@@ -483,7 +483,7 @@ void op_setxattr(struct request *req)
 	int status = kind_of(req->args.name, &kind);
 
 	op_begin(req);
-	if (!status && set_along_list(req, st->op.inode)) {
+	if (!status && kind->flag == ATTR_ACL && set_along_list(req, st->op.inode)) {
 		op_finish(req, 0);
 		return;
 	}

@@ -34,10 +34,6 @@ waits_are() {
 	[ "$(locks_of waits)" = "$1" ]
 }
 
-is_alone() {
-	[ "$(rmemfsctl status --json "$mnt" | jq .options.share)" = false ]
-}
-
 # ---- alone ---------------------------------------------------------------------------------------------
 
 @test "open files, locks, mappings, a directory in part and a working directory outlive a killed daemon" {
@@ -51,15 +47,11 @@ is_alone() {
 	strike
 	try_carried
 	mount_number 2 ,share_later
-	is_sharing
+	is_sharing mnt
 	try_carried
 	end_carrying
 	[ "$(find "$dir/2/carried" -type f | wc -l)" -eq 307 ]
 	[ "$(find "$mnt/carried" -type f | wc -l)" -eq 307 ]
-}
-
-is_sharing() {
-	[ "$(rmemfsctl status --json "$mnt" | jq .options.share)" = true ]
 }
 
 @test "locks are had after the daemon was killed, others are refused, and who waits gets them" {
@@ -169,17 +161,17 @@ do_something() {
 	start_server
 	start_service -n 4 share_later
 	mount_number 2 ,share_later
-	is_sharing
+	is_sharing mnt
 	exec {fd}<"$mnt"
 	kill -KILL "$(pid_of_daemon)"
 	until_true 30 is_ready 2
 	[[ $(stat -f "/proc/$$/fd/$fd" 2>&1) == *"not connected"* ]]
 	exec {fd}<&-
-	is_sharing
+	is_sharing mnt
 	echo here >"$dir/2/file"
 	[ "$(cat "$mnt/file")" = here ]
 	end_mount 2
-	until_true 40 is_alone
+	until_true 40 is_alone mnt
 	exec {fd}>"$mnt/file"
 	start one locker hold flock alone "$mnt/locked" 0
 	says one got

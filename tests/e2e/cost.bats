@@ -282,7 +282,7 @@ unpack() {
 
 fill_and_stat() {
 	fill "$1"
-	stat -c %s "$mnt"/small.* | grep -cx 1000
+	[ "$(stat -c %s "$mnt"/small.* | grep -cx 1000)" -eq "$1" ]
 }
 
 # The kernel asks the daemon for what a write has changed, and the daemon knows.

@@ -47,6 +47,16 @@ arrived() {
 	until_true 60 mountpoint -q "$dir/$1" || die "mount $1: $(cat "$dir/mount.$1.log")"
 }
 
+# is_sharing N: whether the mount goes by leases.
+is_sharing() {
+	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = true ]
+}
+
+# is_alone N: whether it does not.
+is_alone() {
+	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = false ]
+}
+
 begin() {
 	start_server
 	share "$@"

@@ -23,15 +23,6 @@ teardown() {
 	end_mounts
 }
 
-# is_sharing N: whether the mount goes by leases.
-is_sharing() {
-	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = true ]
-}
-
-is_alone() {
-	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = false ]
-}
-
 entries() {
 	find "$1" -mindepth 1 -maxdepth 1 | wc -l
 }

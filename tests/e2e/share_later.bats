@@ -19,16 +19,6 @@ teardown() {
 	end_mounts
 }
 
-# is_sharing N: whether the mount goes by leases.
-is_sharing() {
-	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = true ]
-}
-
-# is_alone N: whether it does not.
-is_alone() {
-	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = false ]
-}
-
 # all_leases: how many files are leased, or pinned, by all mounts.
 all_leases() {
 	status_of '[.exports[].leases | del(.recalled) | .[]] | add'

@@ -145,10 +145,6 @@ wait_at_server() {
 	nobody_was_late
 }
 
-is_sharing() {
-	[ "$(rmemfsctl status --json "$dir/$1" | jq .options.share)" = "$2" ]
-}
-
 # locks_of N WHAT: `had` or `waits` of mount N itself, while it is alone.
 locks_of() {
 	rmemfsctl status --json "$dir/$1" | jq ".locks.$2"
@@ -182,14 +178,14 @@ wait_here() {
 	until_true 20 grep -q open "$dir/said.old"
 	move 1
 	try_carried
-	is_sharing 1 false
+	is_alone 1
 	wait_here $((waits + 3))
 	[ "$(locks_of 1 had)" = "$had" ]
 	for kind in flock process open; do
 		[ "$(locker try $kind alone "$dir/1/$kind" 5)" = busy ]
 	done
 	mount_number 2 ,share_later
-	is_sharing 1 true
+	is_sharing 1
 	[ "$(stat -c %s "$dir/2/carried/appended")" -eq 2 ]
 	for kind in flock process open; do
 		[ "$(locker try $kind alone "$dir/2/$kind" 5)" = busy ]
@@ -200,7 +196,7 @@ wait_here() {
 	done
 	move 1
 	try_carried
-	is_sharing 1 true
+	is_sharing 1
 	cmp "$dir/1/carried/kept" "$dir/2/carried/kept"
 	printf b | dd of="$dir/2/mapped" conv=notrunc status=none
 	tell map
@@ -222,7 +218,7 @@ wait_here() {
 	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/2" \
 		>>"$dir/mount.2.log" 2>&1 3>&- &
 	mounts[2]=$!
-	until_true 20 is_sharing 1 true
+	until_true 20 is_sharing 1
 	if ! mountpoint -q "$dir/2"; then
 		! upgrade 1
 		grep -q 'begins to share its export' "$dir/mount.1.log"
