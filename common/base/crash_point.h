@@ -4,7 +4,7 @@
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
  * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
- * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, share_later.bats,
+ * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, alone_shares.bats,
  * alone_locks.bats, names_removed.bats, upgrade.bats and revive.bats use each of these points;
  * kill.bats holds this list against the code:
  *

@@ -514,7 +514,7 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_LEASE:
 		return lease_ok(&q->lease);
 	case RPC_CONVERT:
-		return q->convert.state >= CONVERT_SHARES && q->convert.state <= CONVERT_ALONE;
+		return q->convert.state >= CONVERT_SHARES && q->convert.state <= CONVERT_NOT_NOW;
 	case RPC_GETLK:
 		return lock_ok(&q->lock) && q->lock.type != LOCK_FREE && !q->lock.wait;
 	case RPC_LOCK:

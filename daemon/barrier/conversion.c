@@ -34,6 +34,8 @@ enum { TTL_SHARE = 4 };
  * again if it took longer, or was refused. */
 enum { BACK_MS = 5000, RETURNS_MS = 1000, FAILED_MS = 300000 };
 
+enum { NOT_NOW_MS = 60000 /* between two lines of the log about it */ };
+
 /* A caller may be late to note its answer, which the kernel counts the time from. */
 enum { LATE_MS = 250 };
 
@@ -171,18 +173,84 @@ void conversion_is_over(struct fs *fs)
 	conversion_go_on(fs, phase, CONVERSION_NONE);
 }
 
-void conversion_wanted(struct io_thread *thread)
-{
-	struct fs *fs = thread->fs;
+/* ---- messages -------------------------------------------------------------------------------- */
 
-	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) ||
-		!conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
+static void conversion_send(struct io_thread *thread, enum rpc_convert_state state,
+	void (*done)(struct rpc_call *call, const struct rpc_reply *rep))
+{
+	struct conversion *c = thread->fs->conversion;
+
+	c->call = (struct rpc_call){.done = done};
+	list_init(&c->call.link);
+	c->call.req.op = RPC_CONVERT;
+	c->call.req.convert.state = (uint8_t)state;
+	rpc_start(thread, &c->call);
+}
+
+static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
+{
+	if (session_has_ended(fs->session) || session_lost(fs->session))
 		return;
+	log_error("server %s: it refuses that the mount shares its export: %s",
+		session_server(fs->session), errno_text(rep->status));
+	conversion_is_over(fs);
+}
+
+/* ---- not now --------------------------------------------------------------------------------- */
+
+static void conversion_can_not_now(struct fs *fs, unsigned nwriters)
+{
+	static struct log_ratelimit limit;
+
+	atomic_store(&fs->conversion->not_now, true);
+	if (log_ratelimit_ok(&limit, NOT_NOW_MS))
+		log_notice("server %s: another mount of the export waits, and files that are open "
+			   "for writing keep it out: %u; this kernel can't share them (Linux 6.9 "
+			   "can): close them, or mount with share",
+			session_server(fs->session), nwriters);
+}
+
+static void told_not_now(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct conversion *c = container_of(call, struct conversion, call);
+
+	c->telling = false;
+	if (rep->status)
+		conversion_refused(c->hold.fs, rep);
+}
+
+static void tell_not_now(struct io_thread *thread)
+{
+	struct conversion *c = thread->fs->conversion;
+
+	if (thread->index || c->telling || !atomic_exchange(&c->not_now, false) ||
+		thread->fs->sharing)
+		return;
+	c->telling = true;
+	conversion_send(thread, CONVERT_NOT_NOW, told_not_now);
+}
+
+static void conversion_begins(struct fs *fs)
+{
 	record_set_alone(fs->record, false);
 	fs->conversion->began_ms = now_ms();
 	log_notice("server %s: another mount of the export waits: this one ends what it is at, and "
 		   "shares the export from then on",
 		session_server(fs->session));
+}
+
+void conversion_wanted(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	unsigned nwriters;
+
+	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) || conversion_is_under_way(fs))
+		return;
+	nwriters = kernel_pages_writers(fs);
+	if (nwriters)
+		conversion_can_not_now(fs, nwriters);
+	else if (conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
+		conversion_begins(fs);
 }
 
 /* A file that is open has a pin, which others with a lease lose along with that. A directory that
@@ -381,15 +449,6 @@ static bool is_all_told(struct fs *fs)
 	return !npins && !nlocks;
 }
 
-static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
-{
-	if (session_has_ended(fs->session) || session_lost(fs->session))
-		return;
-	log_error("server %s: it refuses that the mount shares its export: %s",
-		session_server(fs->session), errno_text(rep->status));
-	conversion_is_over(fs);
-}
-
 static void shares(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct conversion *c = container_of(call, struct conversion, call);
@@ -407,18 +466,6 @@ static void shares(struct rpc_call *call, const struct rpc_reply *rep)
 	session_share(fs->session);
 	c->nopen = pin_all(fs);
 	conversion_go_on(fs, CONVERSION_TELLS, CONVERSION_PINS);
-}
-
-static void conversion_send(struct io_thread *thread, enum rpc_convert_state state,
-	void (*done)(struct rpc_call *call, const struct rpc_reply *rep))
-{
-	struct conversion *c = thread->fs->conversion;
-
-	c->call = (struct rpc_call){.done = done};
-	list_init(&c->call.link);
-	c->call.req.op = RPC_CONVERT;
-	c->call.req.convert.state = (uint8_t)state;
-	rpc_start(thread, &c->call);
 }
 
 static void forgot(struct rpc_call *call, const struct rpc_reply *rep)
@@ -525,19 +572,30 @@ static void give_back(struct io_thread *thread)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+/* A request that had begun has opened a file. */
+static void give_up(struct fs *fs, unsigned nwriters)
+{
+	conversion_can_not_now(fs, nwriters);
+	conversion_is_over(fs);
+}
+
 static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase)
 {
 	struct fs *fs = thread->fs;
 	bool drains = phase == CONVERSION_DRAINS;
+	unsigned nwriters;
 
 	if (!conversion_say_idle(thread, phase, conversion_is_idle(thread, drains)))
 		return;
+	nwriters = drains ? 0 : kernel_pages_writers(fs);
 	if (drains && kernel_is_told(fs))
 		conversion_go_on(fs, phase, CONVERSION_STILL);
 	else if (!drains && fs->conversion->back)
 		return_all(fs);
 	else if (!drains && fs->conversion->locks)
 		conversion_go_on(fs, phase, CONVERSION_PINS);
+	else if (!drains && nwriters)
+		give_up(fs, nwriters);
 	else if (!drains && inode_return_is_idle(fs) &&
 		 conversion_go_on(fs, phase, CONVERSION_TELLS))
 		conversion_send(thread, CONVERT_SHARES, shares);
@@ -614,10 +672,12 @@ void conversion_step(struct io_thread *thread)
 	note_ttl(thread);
 	if (fs_is_renewing(fs) || session_has_ended(fs->session))
 		return;
-	if (phase == CONVERSION_NONE)
+	if (phase == CONVERSION_NONE) {
+		tell_not_now(thread);
 		tell_locks(thread);
-	else if (session_lost(fs->session))
+	} else if (session_lost(fs->session)) {
 		conversion_is_over(fs);
-	else
+	} else {
 		step(thread, phase);
+	}
 }

@@ -1,5 +1,4 @@
-/* conversion.h - a mount that had its export for itself (the option share_later) goes by leases from
- * a moment on, since another client has come and waits for that.
+/* conversion.h - a mount that had its export for itself goes by leases from a moment on, since another client has come and waits for that.
  *
  *     NONE ──PING: RECALL_SHARE──> DRAINS ──what had begun has ended──> STILL ──all is committed──>
  *     TELLS ──CONVERT_SHARES is answered: all is forgotten, fs.sharing──> PINS ──open files are
@@ -20,6 +19,11 @@
  * FORGETS, that time passes. It works by leases meanwhile, and the server lets nobody in, so no
  * request waits for another client. The kernel is told to forget nothing, so what is mounted below
  * a directory of this mount stays, as do working directories.
+ *
+ * A kernel that maps no file which goes past its cache (before Linux 6.9) keeps all files in it
+ * that are open, also those that are written. Others can't change such a file, since it would not
+ * agree with the cache. So such a mount does not begin to share while a file is open for writing.
+ * It says so (CONVERT_NOT_NOW), and is asked again.
  *
  * Back, when no file is open, and nobody else has been there for a while:
  *
@@ -84,13 +88,14 @@ struct conversion {
 	struct barrier hold;
 	void (*begin)(struct request *req, int status);
 	pthread_mutex_t lock;
-	uint32_t idle;   /* a bit for each thread that is, in this phase */
-	bool back;       /* it is to be alone; under the lock */
-	bool locks;      /* the server is to learn of locks, and that is all; under the lock */
-	int64_t back_ms; /* not before; under the lock */
+	uint32_t idle;       /* a bit for each thread that is, in this phase */
+	bool back;           /* it is to be alone; under the lock */
+	bool locks;          /* the server is to learn of locks, and that is all; under the lock */
+	int64_t back_ms;     /* not before; under the lock */
+	atomic_bool not_now; /* the server is to learn that it can't be now */
 	/* Thread 0's. */
 	struct rpc_call call;
-	bool telling;      /* CONVERT_FORGOT is on its way */
+	bool telling;      /* CONVERT_FORGOT or CONVERT_NOT_NOW is on its way */
 	int64_t began_ms;  /* DRAINS */
 	uint32_t ttl_ms;   /* the longest time that the kernel was told */
 	int64_t forgot_ms; /* when the kernel has nothing any more */

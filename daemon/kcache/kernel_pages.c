@@ -168,12 +168,22 @@ void kernel_pages_note_locked(
 		raise_locked(inode, thread);
 }
 
+/* A write through the cache leaves its pages there. */
+static bool fills_cache(const struct request *req)
+{
+	const struct fs *fs = req->thread->fs;
+
+	if (req->op == OP_WRITE)
+		return fs->options.cache == CACHE_SHARED && !fs->features.direct_io_allow_mmap;
+	return req->op == OP_READ && req->args.cached;
+}
+
 bool kernel_pages_note_alone(const struct request *req)
 {
 	struct inode *inode;
 	bool made;
 
-	if (req->op != OP_READ || !req->args.cached)
+	if (!fills_cache(req))
 		return true;
 	inode = op_inode_of(req);
 	pthread_mutex_lock(&inode->lock);
@@ -183,6 +193,24 @@ bool kernel_pages_note_alone(const struct request *req)
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode);
 	return made;
+}
+
+static void count_writers(struct inode *inode, void *arg)
+{
+	unsigned *nwriters = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	*nwriters += inode->nopen_cached ? inode->nwriters : 0;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+unsigned kernel_pages_writers(struct fs *fs)
+{
+	unsigned nwriters = 0;
+
+	if (!fs->features.direct_io_allow_mmap)
+		inode_each(fs, count_writers, &nwriters);
+	return nwriters;
 }
 
 void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)

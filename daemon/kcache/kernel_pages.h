@@ -150,8 +150,11 @@ void kernel_pages_note_locked(
 	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len);
 
 /* The same for a request of a mount that is alone, and may share later: its READs for the cache are
- * noted. False: there is no memory. */
+ * noted, and its writes through it. False: there is no memory. */
 bool kernel_pages_note_alone(const struct request *req);
+/* How many handles of such a mount write through the cache. There are some only where the kernel
+ * maps no file that goes past it (before Linux 6.9). Any thread, with no inode's lock held. */
+unsigned kernel_pages_writers(struct fs *fs);
 /* The mount goes by leases from now on. Pages of a file that is open stay, under a lease that the
  * caller gets before any request goes on. Those of others are dropped; until they are gone,
  * requests for the file wait. */

@@ -1,4 +1,4 @@
-/* local_locks.h - the locks of a mount that has its export alone (share_later), which answers them by
+/* local_locks.h - the locks of a mount that has its export alone (conversion.h), which answers them by
  * itself. It takes the server's part: the same messages, answers, order and limits (rpc.h, LOCK;
  * server/meta/lock_waits.h). lock_owner.h and lock_wait.h are in front of both.
  *

@@ -70,7 +70,6 @@ const struct conf_key client_config_keys[] = {
 	{KEY(low_latency), .type = CONF_BOOL},
 	{KEY(exclusive), .type = CONF_BOOL},
 	{KEY(share), .type = CONF_BOOL},
-	{KEY(share_later), .type = CONF_BOOL},
 	{KEY(log_level), .type = CONF_ENUM, .words = log_level_words},
 	{0},
 };

@@ -30,8 +30,7 @@ struct client_config {
 	bool revive;         /* a killed daemon's successor goes on with the mount */
 	bool low_latency;    /* the machine's CPUs are kept awake */
 	bool exclusive;      /* no other mount has the export meanwhile */
-	bool share;          /* with other mounts that write the export, too */
-	bool share_later;    /* the same when another one comes */
+	bool share;          /* by leases from the beginning on, not only when another one comes */
 	bool debug_io;       /* a line for each request of the data path */
 	uint64_t io_threads; /* 0: by the number of CPUs */
 	uint64_t buffers;    /* data buffers of each I/O thread */

@@ -38,22 +38,24 @@ static enum names_mode names_of(const struct options *options)
 	return waits ? NAMES_REMOTE : (enum names_mode)options->config.names;
 }
 
-/* Where the file says exclusive, and the mount that it is to be shared, the mount counts. */
-static enum cache_mode cache_for(const struct client_config *config)
+static bool is_exclusive(const struct client_config *config)
 {
-	enum cache_mode mode = (enum cache_mode)config->cache;
+	return !config->share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
+}
 
-	if (config->share)
-		return CACHE_NONE;
-	return config->share_later && mode == CACHE_EXCLUSIVE ? CACHE_SHARED : mode;
+/* Others that only read may come beside one that only reads, which has locks at the server then, so
+ * that nobody can go on with it (record.h). */
+static bool begins_alone(const struct options *options)
+{
+	const struct client_config *config = &options->config;
+
+	return !config->share && !is_exclusive(config) && !(options->read_only && config->revive);
 }
 
 void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
 	struct session_options *session = &fs->session;
-	bool may_share = config->share || config->share_later;
-
 	session->source = options->source;
 	session->auto_transport = config->transport == TRANSPORT_AUTO;
 	if (!session->auto_transport)
@@ -64,9 +66,9 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->read_only = options->read_only;
 	session->sharing = config->share;
 	session->exit_when_lost = config->exit_when_lost;
-	session->converts = config->share_later && !config->share;
-	session->exclusive = !may_share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
-	fs->cache = cache_for(config);
+	session->converts = begins_alone(options);
+	session->exclusive = is_exclusive(config);
+	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
 	fs->names = names_of(options);
 	fs->access = options->access;

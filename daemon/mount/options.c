@@ -104,7 +104,6 @@ static const struct opposite {
 	{"hard", "soft"},
 	{"noexclusive", "exclusive"},
 	{"noshare", "share"},
-	{"noshare_later", "share_later"},
 	{"noexit_when_lost", "exit_when_lost"},
 	{"norevive", "revive"},
 	{"nolow_latency", "low_latency"},

@@ -8,33 +8,23 @@
 #include "daemon/file/cache_policy.h"
 #include "daemon/mount/options.h"
 
-/* Is the cache mode one that goes beside `share` or `share_later`? */
-static bool goes_beside(const struct client_config *config)
-{
-	return config->cache == CACHE_NONE || (!config->share && config->cache == CACHE_SHARED);
-}
-
 /* If the file says share, the mount may still say noshare. */
 static int check_cache(const struct options *options, was_given_fn *given, const char *path,
 	char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
-	const char *share = config->share ? "share" : "share_later";
-	const char *modes = config->share ? "none" : "shared or none";
 
-	if (!(config->share || config->share_later) || goes_beside(config) ||
-		!given(options, "cache"))
+	if (!config->share || config->cache == CACHE_NONE || !given(options, "cache"))
 		return 0;
-	if (given(options, share))
+	if (given(options, "share"))
 		snprintf(why, whylen,
-			"option 'cache': beside %s only %s, as what others write can't be "
-			"cached; or leave 'cache' out",
-			share, modes);
+			"option 'cache': beside share only none, as what others write can't be "
+			"cached; or leave 'cache' out");
 	else
 		snprintf(why, whylen,
-			"option 'cache': only %s, as %s says %s, and what others write can't be "
-			"cached; or no%s, or leave 'cache' out",
-			modes, path, share, share);
+			"option 'cache': only none, as %s says share, and what others write can't "
+			"be cached; or noshare, or leave 'cache' out",
+			path);
 	return -EINVAL;
 }
 
@@ -43,21 +33,19 @@ static int check_exclusive(const struct options *options, was_given_fn *given, c
 	char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
-	const char *share = config->share ? "share" : "share_later";
 	bool asked = given(options, "exclusive");
 
-	if (!config->exclusive || !(config->share || config->share_later))
+	if (!config->exclusive || !config->share)
 		return 0;
-	if (asked == given(options, share))
+	if (asked == given(options, "share"))
 		snprintf(why, whylen,
-			"exclusive and %s: one keeps other mounts out, the other lets them in: leave "
-			"one of them out",
-			share);
+			"exclusive and share: one keeps other mounts out, the other lets them in: "
+			"leave one of them out");
 	else
 		snprintf(why, whylen,
 			"option '%s': %s says %s: give no%s as well, or leave '%s' out",
-			asked ? "exclusive" : share, path, asked ? share : "exclusive",
-			asked ? share : "exclusive", asked ? "exclusive" : share);
+			asked ? "exclusive" : "share", path, asked ? "share" : "exclusive",
+			asked ? "share" : "exclusive", asked ? "exclusive" : "share");
 	return -EINVAL;
 }
 

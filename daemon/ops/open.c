@@ -31,12 +31,16 @@
 #include "daemon/ops/finish.h"
 #include "daemon/lease/lease.h"
 
+/* Where the kernel maps no file that goes past the cache, a mount does not begin to share while a
+ * file is open for writing: conversion.h. */
 static enum cache_mode mode_now(const struct fs *fs)
 {
 	if (fs->sharing)
 		return CACHE_NONE;
-	return fs_may_share(fs) && fs->options.cache == CACHE_SHARED ? CACHE_READERS
-								     : fs->options.cache;
+	return fs_may_share(fs) && fs->options.cache == CACHE_SHARED &&
+			       fs->features.direct_io_allow_mmap
+		       ? CACHE_READERS
+		       : fs->options.cache;
 }
 
 static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)

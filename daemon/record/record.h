@@ -19,7 +19,7 @@
  * answered: new entries come before old ones go. A successor joins those of one owner, and
  * exclusive ones win.
  *
- * A mount that may share its export later (share_later) can be revived while it is alone at the
+ * A mount that shares its export when another one comes can be revived while it is alone at the
  * server, and knows that for certain: `alone`. Leases, pins, and locks at the server are not here.
  *
  * OWNERSHIP  The record has the descriptor and its mapping. Entries belong to their inode, handle

@@ -159,8 +159,8 @@ int session_adopt(struct session *s, struct io_thread *first, const struct sessi
 		state->converts != s->converts ||
 		(!s->converts && state->sharing != session_is_sharing(s))) {
 		snprintf(why, whylen,
-			"io_threads, exclusive, share, share_later or cache=exclusive are not as "
-			"the mount has them: change them back, or unmount and mount again");
+			"io_threads, exclusive, share or cache=exclusive are not as the mount has "
+			"them: change them back, or unmount and mount again");
 		return -EINVAL;
 	}
 	adopt_facts(s, state);

@@ -117,7 +117,6 @@ static const char *const client_names[] = {
 	"low_latency",
 	"exclusive",
 	"share",
-	"share_later",
 	NULL,
 };
 static const struct conf_elsewhere client_file = {"the clients' client.conf", client_names};

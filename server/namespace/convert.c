@@ -17,6 +17,7 @@ static bool ns_convert_may(uint32_t flags, uint8_t state)
 
 	switch (state) {
 	case CONVERT_SHARES:
+	case CONVERT_NOT_NOW:
 		return !shares;
 	case CONVERT_FORGOT:
 		return forgets;
@@ -32,8 +33,10 @@ static uint32_t ns_convert_flags(uint32_t flags, uint8_t state)
 		return flags | ATTACH_SHARED | SESSION_FORGETS;
 	case CONVERT_FORGOT:
 		return flags & ~(uint32_t)SESSION_FORGETS;
-	default:
+	case CONVERT_ALONE:
 		return flags & ~(uint32_t)ATTACH_SHARED;
+	default:
+		return flags;
 	}
 }
 

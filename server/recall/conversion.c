@@ -9,7 +9,7 @@
 #include "server/recall/recall_private.h"
 #include "server/session/session.h"
 
-enum { SLOW_CONVERSION_MS = 3000, TICK_SHARE = 8, LONELY_LEASES = 3 };
+enum { SLOW_CONVERSION_MS = 3000, TICK_SHARE = 8, LONELY_LEASES = 3, TOLD_AGAIN_MS = 60000 };
 
 static bool is_alone(const struct client_session *session)
 {
@@ -34,7 +34,7 @@ static void change_flags(struct client_session *session, uint8_t state)
 		session->stored.flags |= ATTACH_SHARED | SESSION_FORGETS;
 	else if (state == CONVERT_FORGOT)
 		session->stored.flags &= ~(uint32_t)SESSION_FORGETS;
-	else
+	else if (state == CONVERT_ALONE)
 		session->stored.flags &= ~(uint32_t)ATTACH_SHARED;
 }
 
@@ -45,12 +45,18 @@ void conversion_executed(const struct client_request *req)
 		[CONVERT_SHARES] = "goes by leases from now on",
 		[CONVERT_FORGOT] = "lets other mounts in from now on",
 		[CONVERT_ALONE] = "is alone, and needs no lease from now on",
+		[CONVERT_NOT_NOW] = "has files open that it can't share: another mount waits",
 	};
+	static struct log_ratelimit limit;
 	struct client_session *session = req->conn->session;
+	bool not_now = req->converted == CONVERT_NOT_NOW;
 
 	change_flags(session, req->converted);
-	log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
-		session->stored.client, session->export->name, now_it[req->converted]);
+	session->not_now_ms = not_now ? now_ms() : 0;
+	/* A client is asked each second, and says it each time. */
+	if (!not_now || log_ratelimit_ok(&limit, TOLD_AGAIN_MS))
+		log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
+			session->stored.client, session->export->name, now_it[req->converted]);
 	session->convert_ms = req->converted == CONVERT_SHARES ? now_ms() : 0;
 	session->convert_slow = false;
 	session->lonely_ms = 0;

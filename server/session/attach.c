@@ -26,6 +26,9 @@ static_assert(HOLDER_NAME_MAX == (int)CLIENT_NAME_MAX, "a holder is a client's n
 /* A client may come and go as often as it likes, but not fill the log. */
 enum { LOG_MS = 1000, LOG_BURST = 64 };
 
+/* Between the end of umount(8) and that of the session. */
+enum { LEAVES_MS = 250 };
+
 static bool waits_for_a_session(const struct client_request *req)
 {
 	return !req->rpc.attach.session;
@@ -341,16 +344,31 @@ static bool is_held_off(struct client_request *req, const struct export *export)
 	return true;
 }
 
-/* Sessions keep the client out. True: they are asked to share, and the client waits for that, or
- * comes again as one that shares, too. */
+/* A mount that was unmounted a moment ago is about to say BYE. One that is alone then need not
+ * share with it. */
+static bool may_still_leave(struct client_request *req, const struct export *export)
+{
+	int64_t asked_ms = req->deadline_ms - req->rpc.attach.wait_ms;
+
+	if (in_the_way_share_now(req, export) ||
+		now_ms() >= min_i64(req->deadline_ms, asked_ms + LEAVES_MS))
+		return false;
+	req->held_ms = asked_ms + LEAVES_MS;
+	return true;
+}
+
+/* Sessions keep the client out. True: it was answered that it comes again, as one that shares. Else
+ * they are asked to share, if the client does, or the client waits for their end. */
 static bool is_let_in_later(struct client_request *req, const struct export *export)
 {
 	if (!in_the_way_may_share_later(req, export))
 		return false;
 	if (req->rpc.attach.flags & ATTACH_SHARED) {
-		in_the_way_ask_to_share(req, export);
+		req->held_ms = in_the_way_ask_to_share(req, export);
 		return false;
 	}
+	if (may_still_leave(req, export))
+		return false;
 	client_request_refuse(
 		req, -EALREADY, "export '%s' has other mounts: share it with them", export->name);
 	return true;

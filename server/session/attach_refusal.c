@@ -11,28 +11,29 @@
 static const char *why_alone(const struct client_request *req, const struct client_session *holder)
 {
 	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
+	uint32_t may_share = ATTACH_SHARED | ATTACH_CONVERTS;
 
 	if (had & ATTACH_EXCLUSIVE)
 		return ", for itself alone (exclusive, or cache=exclusive); unmount it there";
 	if (wanted & ATTACH_EXCLUSIVE)
 		return "; exclusive, or cache=exclusive, needs an export that no other mount uses";
+	if (wanted & ATTACH_SHARED && holder->not_now_ms)
+		return ", has files open for writing that it can't share (Linux before 6.9): close "
+		       "them, or mount it with -o share";
 	if (wanted & ATTACH_SHARED && holder->convert_ms)
 		return "; it is about to share the export: try again";
 	if (had & wanted & ATTACH_SHARED)
 		return "";
-	if (had & ATTACH_SHARED)
-		return wanted & ATTACH_READ_ONLY ? ", with -o share; mount it with -o ro,share, too"
-						 : ", with -o share; mount it with -o share, too";
-	if (wanted & ATTACH_SHARED)
-		return ", without -o share; mount it everywhere with -o share";
-	if (had & ATTACH_READ_ONLY)
-		return ", read-only; a mount that writes needs it alone, or -o share on all";
-	if (wanted & ATTACH_READ_ONLY)
-		return ", for writing; unmount it there, or mount both with -o ro, or both with "
-		       "-o share";
 	if (holder->ending) /* by the server; this client's former one, for example */
 		return "";
-	return "; unmount it there, or mount both with -o share";
+	if (!(wanted & may_share))
+		return wanted & ATTACH_READ_ONLY
+			       ? ", for writing; this one only reads, and can't share (ro,revive): "
+				 "mount it with -o norevive"
+			       : "; this one can't share: unmount it there";
+	if (had & ATTACH_READ_ONLY)
+		return ", read-only, and can't share (ro,revive); mount it there with -o norevive";
+	return ", and can't share it; unmount it there";
 }
 
 /* The holder's connection. A client names its process, by which shm knows its peers. */

@@ -71,6 +71,8 @@ struct client_session {
 	 * (conversion.h): since when, plus the time that does not count. 0: nobody has come. */
 	int64_t convert_ms;
 	bool convert_slow; /* the log has told that it takes long */
+	/* It last said that it can't, for files that are open there; 0: it has not. */
+	int64_t not_now_ms;
 	int64_t lonely_ms; /* it shares, and nobody else is there since then; 0: others are */
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */

@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/util.h"
 #include "server/session/session.h"
+
+/* After this time a session that had files open which it can't share may have closed them. */
+enum { ASK_AGAIN_MS = 1000 };
 
 /* Any number of clients may read, and cache, an export that nobody writes. Clients that take leases
  * share with each other. */
@@ -82,14 +86,40 @@ bool in_the_way_may_share_later(const struct client_request *req, const struct e
 	return req->rpc.attach.flags & (ATTACH_SHARED | ATTACH_CONVERTS);
 }
 
-void in_the_way_ask_to_share(const struct client_request *req, const struct export *export)
+bool in_the_way_share_now(const struct client_request *req, const struct export *export)
 {
+	list_for_each (pos, &req->conn->server->sessions) {
+		const struct client_session *session = list_entry(pos, struct client_session, link);
+
+		if (in_the_way_is(session, export, req) && !(session->stored.flags & ATTACH_SHARED))
+			return false;
+	}
+	return true;
+}
+
+/* When it is to be asked; INT64_MAX: it was. */
+static int64_t ask_ms(const struct client_session *session)
+{
+	if (session->convert_ms)
+		return INT64_MAX;
+	return session->not_now_ms ? session->not_now_ms + ASK_AGAIN_MS : 0;
+}
+
+int64_t in_the_way_ask_to_share(const struct client_request *req, const struct export *export)
+{
+	int64_t now = now_ms(), next = INT64_MAX;
+
 	list_for_each (pos, &req->conn->server->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (!in_the_way_is(session, export, req) || session->convert_ms)
+		if (!in_the_way_is(session, export, req))
 			continue;
-		session->convert_ms = now_ms();
+		if (ask_ms(session) > now) {
+			next = min_i64(next, ask_ms(session));
+			continue;
+		}
+		session->convert_ms = now;
 		client_session_ring(session);
 	}
+	return next == INT64_MAX ? 0 : next;
 }

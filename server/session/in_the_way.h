@@ -26,8 +26,11 @@ struct client_session *in_the_way_find(
 
 /* Whether all sessions in the way let the client in beside them sooner or later, if it shares. */
 bool in_the_way_may_share_later(const struct client_request *req, const struct export *export);
-/* Has them asked for that. The client that waits is tried again when they have changed:
- * conversion.h. */
-void in_the_way_ask_to_share(const struct client_request *req, const struct export *export);
+/* Whether all of them share it already. */
+bool in_the_way_share_now(const struct client_request *req, const struct export *export);
+/* Has the others asked for that. The client that waits is tried again when they have changed
+ * (conversion.h), and at the time that is returned, in ms: those that can't now are asked anew
+ * then. 0: there are none. */
+int64_t in_the_way_ask_to_share(const struct client_request *req, const struct export *export);
 
 #endif

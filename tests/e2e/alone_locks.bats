@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# alone_locks.bats - a mount that has its export alone (-o share_later) answers locks by itself, and the server
+# alone_locks.bats - a mount that has its export alone answers locks by itself, and the server
 # learns of them before another mount is let in.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set

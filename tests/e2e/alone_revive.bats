@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # alone_revive.bats - the daemon of a service is killed whose mount has the export alone and may share it later
-# (-o revive,share_later). While it is alone its successor goes on with it, locks included.
+# (-o revive). While it is alone its successor goes on with it, locks included.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 bats_require_minimum_version 1.5.0
@@ -38,7 +38,7 @@ waits_are() {
 
 @test "open files, locks, mappings, a directory in part and a working directory outlive a killed daemon" {
 	start_server
-	start_service -n 2 share_later
+	start_service -n 2
 	begin_carrying "$mnt/carried"
 	settled
 	strike
@@ -46,7 +46,7 @@ waits_are() {
 	settled
 	strike
 	try_carried
-	mount_number 2 ,share_later
+	come 2
 	is_sharing mnt
 	try_carried
 	end_carrying
@@ -57,7 +57,7 @@ waits_are() {
 @test "locks are had after the daemon was killed, others are refused, and who waits gets them" {
 	local kind
 	start_server
-	start_service -n 2 share_later
+	start_service -n 2
 	for kind in flock process open; do
 		start $kind locker hold $kind alone "$mnt/$kind" 5
 		says $kind got
@@ -81,7 +81,7 @@ waits_are() {
 	strike
 	[ "$(locks_of had)" = 4 ]
 	until_true 20 waits_are 2
-	mount_number 2 ,share_later
+	come 2
 	for kind in flock process open; do
 		[ "$(locker try $kind alone "$dir/2/$kind" 5)" = busy ]
 	done
@@ -103,7 +103,7 @@ is_free() {
 
 @test "who waits is interrupted after the daemon was killed" {
 	start_server
-	start_service -n 1 share_later
+	start_service -n 1
 	start one locker hold process alone "$mnt/file" 0
 	says one got
 	start two locker wait process alone "$mnt/file" 0
@@ -129,7 +129,7 @@ do_something() {
 @test "a daemon that is killed again and again loses no lock, and keeps none too long" {
 	local kind n counters=() times=20000 spinner
 	start_server
-	start_service -n 8 share_later
+	start_service -n 8
 	for kind in flock process open; do
 		for n in 1 2; do
 			locker count $kind "$mnt/$kind" $times "$dir/$kind" 3>&- &
@@ -159,8 +159,8 @@ do_something() {
 @test "while it shares it is not revived: it ends, and the next one mounts anew; alone again it is" {
 	use_lease 2
 	start_server
-	start_service -n 4 share_later
-	mount_number 2 ,share_later
+	start_service -n 4
+	come 2
 	is_sharing mnt
 	exec {fd}<"$mnt"
 	kill -KILL "$(pid_of_daemon)"
@@ -182,7 +182,7 @@ do_something() {
 	[ "$(stat -c %s "$mnt/file")" = 6 ]
 	exec {fd}>&-
 	[ "$(locks_of had)" = 1 ]
-	mount_number 2 ,share_later
+	come 2
 	[ "$(locker try flock alone "$dir/2/locked" 0)" = busy ]
 	[ "$(cat "$dir/2/file")" = again ]
 	echo more >>"$dir/2/file"
@@ -194,7 +194,7 @@ do_something() {
 
 @test "what the kernel has of a file is dropped for another mount, also if another daemon has read it" {
 	start_server
-	start_service -n 1 share_later
+	start_service -n 1
 	printf 'a%.0s' {1..8192} >"$mnt/mapped"
 	start map fsop map-and-answer "$mnt/mapped"
 	tell map
@@ -205,7 +205,7 @@ do_something() {
 	mkdir "$mnt/folder"
 	exec {folder}<"$mnt/folder"
 	strike
-	mount_number 2 ,share_later
+	come 2
 	printf b | dd of="$dir/2/mapped" conv=notrunc status=none
 	tell map
 	says map 'a b'
@@ -225,13 +225,13 @@ do_something() {
 	use_lease 2
 	start_server
 	for delay in 0.02 0.1 0.2 0.3 0.5 0.8 1.2; do
-		start_service -n 3 share_later
+		start_service -n 3
 		echo "$delay" >"$mnt/file"
 		sync "$mnt/file"
 		start one locker hold flock alone "$mnt/locked" 0
 		says one got
 		mkdir -p "$dir/2"
-		rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/2" \
+		rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$dir/2" \
 			>>"$dir/mount.2.log" 2>&1 3>&- &
 		mounts[2]=$!
 		sleep $delay

@@ -43,7 +43,7 @@ second_mount() {
 @test "a mount with exclusive keeps others out, also those that read, and caches as usual" {
 	local said
 	mount_rmem -o exclusive
-	for options in '' ,ro ,share ,share_later; do
+	for options in '' ,ro ,share; do
 		mkdir -p "$dir/second"
 		said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1$options" \
 			"$(mount_source)" "$dir/second" 2>&1)

@@ -57,7 +57,7 @@ moving=(give.offered give.standing give.told give.went give.gone take.ready take
 	take.connected take.serving)
 # A daemon that is killed while it tells of names that it has removed: names_removed.bats.
 removing=(removed.before removed.answered)
-# Points of a mount that comes to share: share_later.bats, alone_locks.bats.
+# Points of a mount that comes to share: alone_shares.bats, alone_locks.bats.
 converting=(convert.stored lock.stored)
 # Points of a daemon that is killed, and of its successor: revive.bats.
 reviving=(rpc.sent rpc.answered open.recorded write.acknowledged revive.opened revive.adopted revive.connected

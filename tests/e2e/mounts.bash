@@ -30,15 +30,27 @@ share() {
 	done
 }
 
-# come N [OPTIONS]: makes a mount that shares when another one comes.
+# Before Linux 6.9 the kernel maps no file that goes past its cache, so all files use the cache on a mount that is
+# alone, and another one waits until those are closed that are written.
+maps_past_cache() {
+	local release
+	release=$(uname -r)
+	[ "$(printf '6.9\n%s\n' "$release" | sort -V | head -n 1)" = 6.9 ]
+}
+
+# come N [OPTIONS]: makes a mount that shares when another one comes, whatever is open there.
 come() {
-	mount_number "$1" ",share_later${2:-}"
+	mount_number "$1" "$(to_come)${2:-}"
+}
+
+to_come() {
+	maps_past_cache || [ -n "${cache_mode:-}" ] || printf ,cache=none
 }
 
 # coming N: the same, and does not wait. arrived N: waits for that.
 coming() {
 	mkdir -p "$dir/$1"
-	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/$1" \
+	rmemfs -f -c /dev/null -o "$(mount_options)$(to_come)" "$(mount_source)" "$dir/$1" \
 		>>"$dir/mount.$1.log" 2>&1 3>&- &
 	mounts[$1]=$!
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# names_later.bats - a mount with names=local and share_later makes and removes files by itself while it is alone.
+# names_later.bats - a mount with names=local makes and removes files by itself while it is alone.
 # When another mount comes, all of that is at the server before the other one is let in.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set

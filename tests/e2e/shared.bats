@@ -51,17 +51,16 @@ same_everywhere() {
 
 # ---- admission -----------------------------------------------------------------------------------------
 
-@test "who shares and who does not keep each other out, and are told of -o share" {
+@test "who keeps others out and who shares are told of each other" {
 	local said
-	begin 1
-	said=$(refused '')
-	[[ $said == *"in use by"*"-o share"* ]]
-	share 2
+	start_server
+	share 1
+	said=$(refused ,exclusive)
+	[[ $said == *"in use by"*"needs an export that no other mount uses"* ]]
 	end_mount 1
-	end_mount 2
-	mount_number 1 ''
+	mount_number 1 ,exclusive
 	said=$(refused ,share)
-	[[ $said == *"in use by"*"-o share"* ]]
+	[[ $said == *"in use by"*"for itself alone"* ]]
 	echo alone >"$dir/1/file"
 	end_mount 1
 	share 1 2
@@ -277,7 +276,7 @@ fio_part() {
 	half=$(mib 16 4)
 	shift 3
 	fio --name=part --aux-path="$dir" --filename="$dir/$mount/file" --offset=$(((part - 1) * half))M \
-		--size="${half}M" --filesize=$((2 * half))M --rw=randwrite --bsrange=512-256k \
+		--size="${half}M" --rw=randwrite --bsrange=512-256k \
 		--ioengine=psync --direct="$direct" --verify=crc32c --verify_fatal=1 --randrepeat=1 \
 		--randseed="$part" --output="$dir/fio.$mount.$part.log" "$@"
 }
@@ -285,6 +284,7 @@ fio_part() {
 @test "fio, two mounts write parts of one file and read each other's, buffered and direct" {
 	local direct other
 	begin 1 2
+	truncate -s $((2 * $(mib 16 4)))M "$dir/1/file"
 	for direct in 0 1; do
 		fio_part 1 1 $direct --do_verify=0 3>&- &
 		other=$!

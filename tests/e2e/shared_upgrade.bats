@@ -155,10 +155,10 @@ wait_here() {
 }
 
 # bats test_tags=once
-@test "a mount with share_later moves while it is alone, and shares with another one after that" {
+@test "a mount moves while it is alone, and shares with another one after that" {
 	local kind waits had
 	start_server
-	mount_number 1 ,share_later
+	come 1
 	begin_carrying "$dir/1/carried"
 	waits=$(locks_of 1 waits)
 	printf 'a%.0s' {1..8192} >"$dir/1/mapped"
@@ -184,7 +184,7 @@ wait_here() {
 	for kind in flock process open; do
 		[ "$(locker try $kind alone "$dir/1/$kind" 5)" = busy ]
 	done
-	mount_number 2 ,share_later
+	come 2
 	is_sharing 1
 	[ "$(stat -c %s "$dir/2/carried/appended")" -eq 2 ]
 	for kind in flock process open; do
@@ -209,13 +209,13 @@ wait_here() {
 }
 
 # bats test_tags=nightly
-@test "a mount with share_later does not move while it begins to share" {
+@test "a mount does not move while it begins to share" {
 	local old
 	start_server
-	mount_number 1 ,share_later
+	come 1
 	old=$(pid_of 1)
 	mkdir "$dir/2"
-	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/2" \
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$dir/2" \
 		>>"$dir/mount.2.log" 2>&1 3>&- &
 	mounts[2]=$!
 	until_true 20 is_sharing 1

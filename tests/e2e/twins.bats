@@ -72,7 +72,7 @@ nobody_lost_anything() {
 
 @test "a mount that writes is not ended by one at the same place of another mount namespace" {
 	local said
-	twin 1
+	twin 1 exclusive
 	in_twin 1 sh -c "echo before >'$mnt/file'"
 	said=$(refused)
 	echo "$said"
@@ -115,8 +115,11 @@ both_live() {
 	both_live ro
 }
 
-@test "mounts at the same place of two mount namespaces share, and each has its locks" {
-	both_live share
+@test "mounts at the same place of two mount namespaces write, and each has its locks" {
+	stop_server
+	use_lease 4
+	start_server
+	both_live ''
 	nsenter -t "${twins[1]}" -m sh -c "exec 9<'$mnt/file'; flock 9; echo; exec sleep 1000" \
 		>"$dir/locked" 3>&- &
 	locker=$!
@@ -129,7 +132,7 @@ both_live() {
 
 @test "a mount that lives on after umount -l goes on, and the next is told what keeps it" {
 	local said
-	mount_rmem
+	mount_rmem -o exclusive
 	exec {fd}>"$mnt/file"
 	echo before >&$fd
 	umount -l "$mnt"
@@ -151,7 +154,7 @@ both_live() {
 # bats test_tags=once
 @test "a mount that lives on in a copy of the mount namespace is named, and how to end it" {
 	local said copy
-	mount_rmem
+	mount_rmem -o exclusive
 	unshare -m --propagation private sleep 1000 3>&- &
 	copy=$!
 	until_true 10 grep -qs sleep /proc/$copy/comm
@@ -209,7 +212,7 @@ both_live() {
 }
 
 @test "a mount that waits for another says so, and gets in when that one is unmounted" {
-	twin 1
+	twin 1 exclusive
 	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=60" "$(mount_source)" "$mnt" \
 		>>"$dir/daemon.log" 2>&1 3>&- &
 	daemon_pid=$!
@@ -224,7 +227,7 @@ both_live() {
 
 # It takes over the mount that it waits for, as the next mount would.
 @test "a mount that waits for another gets in when that one is killed" {
-	twin 1
+	twin 1 exclusive
 	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=60" "$(mount_source)" "$mnt" \
 		>>"$dir/daemon.log" 2>&1 3>&- &
 	daemon_pid=$!

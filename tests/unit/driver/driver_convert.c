@@ -53,19 +53,24 @@ static void expect_attach(unsigned i, uint32_t flags, int status)
 	assert_int_equal(attach(i, flags), status);
 }
 
-/* A client that shares, and waits. */
-static void send_attach(unsigned i)
+/* A client that waits. */
+static void send_attach_as(unsigned i, uint32_t flags)
 {
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
 
 	req.attach = (struct rpc_attach){.instance = 1,
 		.nchannels = 1,
-		.flags = BESIDE,
+		.flags = flags,
 		.wait_ms = WAIT_MS,
 		.export_name = str("default"),
 		.client = str("client that waits")};
 	memcpy(req.attach.owner, clients[i].owner, OWNER_BYTES);
 	client_send(&clients[i], &req);
+}
+
+static void send_attach(unsigned i)
+{
+	send_attach_as(i, BESIDE);
 }
 
 static void expect_let_in(unsigned i)
@@ -239,6 +244,60 @@ static void old__are_refused_and_not_waited_for(void **state)
 		client_bye(&clients[0]);
 		end(2);
 	}
+}
+
+/* ---- not now --------------------------------------------------------------------------------- */
+
+static void not_now__it_stays_alone_and_is_asked_again(void **state)
+{
+	struct rpc_recall recall = {0};
+	int64_t said;
+
+	begin(0, ALONE);
+	come(1, BESIDE);
+	expect_attach(1, BESIDE, -EBUSY);
+	expect_asked_to_share(0);
+	assert_int_equal(convert(0, CONVERT_NOT_NOW), 0);
+	said = now_ms();
+	expect_attach(1, BESIDE, -EBUSY);
+	assert_non_null(strstr(text, "has files open for writing that it can't share"));
+	expect_no_recall(0);
+	send_attach(1);
+	while (!ping(0, &recall))
+		usleep(20000);
+	assert_int_equal(recall.keep, RECALL_SHARE);
+	assert_true(now_ms() - said >= 900);
+	assert_int_equal(convert(0, CONVERT_NOT_NOW), 0);
+	while (!ping(0, &recall))
+		usleep(20000);
+	assert_int_equal(convert(0, CONVERT_SHARES), 0);
+	assert_int_equal(convert(0, CONVERT_NOT_NOW), -EINVAL);
+	assert_int_equal(convert(0, CONVERT_FORGOT), 0);
+	expect_let_in(1);
+	end(2);
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+/* It comes in the moment between the end of umount(8) and BYE. */
+static void leaving__the_next_has_the_export_alone(void **state)
+{
+	struct rpc_reply rep;
+
+	begin(0, ALONE);
+	come(1, ALONE);
+	expect_attach(1, 0, -EBUSY);
+	send_attach_as(1, ALONE);
+	client_bye(&clients[0]);
+	expect_let_in(1);
+	client_fini(&clients[0]);
+	come(0, ALONE);
+	expect_attach(0, 0, -EBUSY);
+	send_attach_as(0, ALONE);
+	client_receive(&clients[0], &rep);
+	assert_int_equal(rep.status, -EALREADY);
+	expect_no_recall(1);
+	end(2);
 }
 
 /* ---- back ------------------------------------------------------------------------------------ */
@@ -476,6 +535,8 @@ int driver_run_convert(void)
 		SHARERS_TEST(third__asks_nothing_of_those_that_share),
 		SHARERS_TEST(writer__has_all_readers_converted),
 		SHARERS_TEST(old__are_refused_and_not_waited_for),
+		SHARERS_TEST(not_now__it_stays_alone_and_is_asked_again),
+		SHARERS_TEST(leaving__the_next_has_the_export_alone),
 		SHARERS_TEST(back__not_beside_others_nor_with_leases),
 		SHARERS_TEST(convert__what_it_keeps_without_a_name),
 		SHARERS_TEST(convert__its_locks_stay),

@@ -271,7 +271,6 @@ static void options_parse__flags_are_taken_back(void **state)
 		{"soft", "hard"},
 		{"exclusive", "noexclusive"},
 		{"share", "noshare"},
-		{"share_later", "noshare_later"},
 		{"exit_when_lost", "noexit_when_lost"},
 		{"revive", "norevive"},
 		{"low_latency", "nolow_latency"},
@@ -449,17 +448,14 @@ static void options_parse__refusals(void **state)
 		{"-o share,cache=shared h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
-		{"-o share_later,cache=exclusive h:/e /m",
-			"option 'cache': beside share_later only shared or none, as what others "
-			"write can't be cached; or leave 'cache' out"},
 		{"-o cache=exclusive,noshare,share h:/e /m",
 			"option 'cache': beside share only none, as what others write can't be "
 			"cached; or leave 'cache' out"},
 		{"-o lease_time=3 h:/e /m",
 			"option 'lease_time': belongs to the server's server.conf"},
-		{"-o exclusive,share_later h:/e /m",
-			"exclusive and share_later: one keeps other mounts out, the other lets them "
-			"in: leave one of them out"},
+		{"-o exclusive,share h:/e /m",
+			"exclusive and share: one keeps other mounts out, the other lets them in: "
+			"leave one of them out"},
 		{"-o noshare=1 h:/e /m", "option 'noshare': takes no value"},
 		{"-o nosoft h:/e /m", "option 'nosoft': unknown; did you mean 'soft'?"},
 		{"-o nobuffers h:/e /m", "option 'nobuffers': unknown; did you mean 'buffers'?"},

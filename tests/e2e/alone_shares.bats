@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# share_later.bats - a mount that has its export for itself shares it from the moment on at which
-# another one comes (-o share_later), with all that its programs are at.
+# alone_shares.bats - a mount that has its export for itself shares it from the moment on at which
+# another one comes, with all that its programs are at.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -287,7 +287,7 @@ answered() {
 	start_server
 	mkdir "$dir/refused"
 	come 1
-	for options in '' ,cache=exclusive ,ro; do
+	for options in ,exclusive ,cache=exclusive ,ro,revive; do
 		said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1$options" \
 			"$(mount_source)" "$dir/refused" 2>&1)
 		[[ $said == *"in use by"* ]]
@@ -295,9 +295,37 @@ answered() {
 	is_alone 1
 	end_mount 1
 	mount_number 1 ,cache=exclusive
-	said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1,share_later" \
+	said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" \
 		"$(mount_source)" "$dir/refused" 2>&1)
 	[[ $said == *"for itself alone (exclusive, or cache=exclusive)"* ]]
+	end_mount 1
+	mount_number 1 ,ro,revive
+	said=$(! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" \
+		"$(mount_source)" "$dir/refused" 2>&1)
+	[[ $said == *"read-only, and can't share (ro,revive); mount it there with -o norevive"* ]]
+	mount_number 2 ,ro
+	is_alone 2
+}
+
+@test "before Linux 6.9 another mount waits until files that were open for writing are closed" {
+	! maps_past_cache || skip "this kernel shares such files"
+	start_server
+	mount_number 1 ''
+	exec 6>"$dir/1/file"
+	echo one >&6
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$dir/2" >>"$dir/mount.2.log" 2>&1 3>&- 6>&- &
+	mounts[2]=$!
+	until_true 20 grep -q "has files open for writing that it can't share" "$dir/mount.2.log"
+	grep -q 'files that are open for writing keep it out: 1' "$dir/mount.1.log"
+	echo two >&6
+	cat "$dir/1/file"
+	is_alone 1
+	exec 6>&-
+	arrived 2
+	echo three >>"$dir/2/file"
+	diff <(printf '%s\n' one two three) "$dir/1/file"
+	diff <(printf '%s\n' one two three) "$dir/2/file"
+	nobody_was_late
 }
 
 # bats test_tags=nightly
@@ -344,7 +372,7 @@ answered() {
 	come 1
 	mkdir "$dir/2"
 	kill -STOP "${mounts[1]}"
-	rmemfs -f -c /dev/null -o "$(mount_options),share_later" "$(mount_source)" "$dir/2" \
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$dir/2" \
 		>"$dir/mount.gone.log" 2>&1 3>&- &
 	until_true 20 grep -q 'about to share' "$dir/mount.gone.log"
 	kill -KILL $!
