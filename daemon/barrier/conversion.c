@@ -232,11 +232,14 @@ static void tell_not_now(struct io_thread *thread)
 
 static void conversion_begins(struct fs *fs)
 {
+	static struct log_ratelimit limit = {.burst = 4};
+
 	record_set_alone(fs->record, false);
 	fs->conversion->began_ms = now_ms();
-	log_notice("server %s: another mount of the export waits: this one ends what it is at, and "
-		   "shares the export from then on",
-		session_server(fs->session));
+	if (log_ratelimit_ok(&limit, NOT_NOW_MS))
+		log_notice("server %s: another mount of the export waits: this one ends what it is "
+			   "at, and shares the export from then on",
+			session_server(fs->session));
 }
 
 void conversion_wanted(struct io_thread *thread)
@@ -247,7 +250,7 @@ void conversion_wanted(struct io_thread *thread)
 	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) || conversion_is_under_way(fs))
 		return;
 	nwriters = kernel_pages_writers(fs);
-	if (nwriters)
+	if (nwriters || now_ms() < atomic_load(&fs->conversion->rest_ms))
 		conversion_can_not_now(fs, nwriters);
 	else if (conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
 		conversion_begins(fs);
@@ -572,9 +575,10 @@ static void give_back(struct io_thread *thread)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* A request that had begun has opened a file. */
+/* A request that had begun has opened a file. Each try holds requests for a moment. */
 static void give_up(struct fs *fs, unsigned nwriters)
 {
+	atomic_store(&fs->conversion->rest_ms, now_ms() + BACK_MS);
 	conversion_can_not_now(fs, nwriters);
 	conversion_is_over(fs);
 }

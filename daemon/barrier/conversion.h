@@ -93,6 +93,7 @@ struct conversion {
 	bool locks;          /* the server is to learn of locks, and that is all; under the lock */
 	int64_t back_ms;     /* not before; under the lock */
 	atomic_bool not_now; /* the server is to learn that it can't be now */
+	_Atomic int64_t rest_ms; /* nor before then */
 	/* Thread 0's. */
 	struct rpc_call call;
 	bool telling;      /* CONVERT_FORGOT or CONVERT_NOT_NOW is on its way */

@@ -117,11 +117,25 @@ static void log_lost(struct lost_files *files, const char *what)
 		log_error("%u more files: %s", files->n - NAMED_MAX, what);
 }
 
+/* Before Linux 6.9 a file that is written through the kernel's cache can't be shared
+ * (conversion.h). Requests are held, so none is opened. */
+static bool can_share(struct fs *fs)
+{
+	if (!kernel_pages_writers(fs))
+		return true;
+	session_lose(fs->session,
+		"others have had the export, and files are open for writing, which this kernel "
+		"can't share (Linux 6.9 can)");
+	return false;
+}
+
 static void forget(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
 	struct lost lost = {.fs = fs};
 
+	if (!can_share(fs))
+		return;
 	inode_each(fs, forget_inode, &lost);
 	grants_forget(fs->grants);
 	for (unsigned i = 0; i < fs->options.session.io_threads; i++)

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/kcache/stale_pages.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
@@ -190,6 +191,8 @@ bool kernel_pages_note_alone(const struct request *req)
 	made = kernel_pages_make_locked(inode);
 	if (made)
 		add_range(inode->cached->pages, pages_of(req->args.offset, req->args.size));
+	if (req->op == OP_WRITE)
+		stale_pages_read_locked(inode, req->args.offset, req->args.offset + req->args.size);
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode);
 	return made;

@@ -43,15 +43,6 @@ static bool is_exclusive(const struct client_config *config)
 	return !config->share && (config->exclusive || config->cache == CACHE_EXCLUSIVE);
 }
 
-/* Others that only read may come beside one that only reads, which has locks at the server then, so
- * that nobody can go on with it (record.h). */
-static bool begins_alone(const struct options *options)
-{
-	const struct client_config *config = &options->config;
-
-	return !config->share && !is_exclusive(config) && !(options->read_only && config->revive);
-}
-
 void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
@@ -66,7 +57,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 	session->read_only = options->read_only;
 	session->sharing = config->share;
 	session->exit_when_lost = config->exit_when_lost;
-	session->converts = begins_alone(options);
+	session->converts = !config->share && !is_exclusive(config);
 	session->exclusive = is_exclusive(config);
 	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;

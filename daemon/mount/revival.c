@@ -275,10 +275,9 @@ void revival_find(struct found *found, const struct options *options)
 
 static void set_options(struct daemon *d, struct options *options, const struct record_head *head)
 {
+	options->read_only = atomic_load(&head->read_only);
 	options->config.io_threads = head->io_threads;
 	daemon_set_options(&d->fs_options, options);
-	/* It may have been remounted. */
-	options->read_only = d->fs_options.session.read_only = atomic_load(&head->read_only);
 	snprintf(d->fs_options.session.mountpoint, sizeof(d->fs_options.session.mountpoint), "%s",
 		head->place);
 	d->fs_options.session.taken = &head->address;

@@ -108,6 +108,9 @@ uint32_t session_lease_limit(const struct session *s);
 /* 0: the export has no quotas; else the server's incarnation, which changes when the limits may
  * have. */
 uint64_t session_quotas(const struct session *s);
+/* The server knows us no more, or there can't be another session. From then on every operation
+ * fails, or the daemon ends (exit_when_lost). Logged once. Any thread. */
+void session_lose(struct session *s, const char *why);
 bool session_lost(const struct session *s);
 /* How the connection to the server is, for people. since_ms: of SESSION_AWAY, in now_ms(). */
 enum session_health { SESSION_CONNECTED, SESSION_AWAY, SESSION_LOST };

@@ -179,9 +179,7 @@ void session_renew(struct session *s, int64_t sent_ns, int64_t server_time);
 /* The reply to a request that left at sent_ns tells of snapshots. */
 void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns);
 
-/* The server knows us no more. Logged once. */
-void session_lose(struct session *s, const char *why);
-/* The same for a sharing session, by a server that has the same store: see session_has_ended(). */
+/* The server has ended a sharing session, and has the same store: see session_has_ended(). */
 void session_end(struct session *s, const char *why);
 
 /* While remote_connect() waits, the first failure that may not pass is its result. */

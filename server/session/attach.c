@@ -348,12 +348,11 @@ static bool is_held_off(struct client_request *req, const struct export *export)
  * share with it. */
 static bool may_still_leave(struct client_request *req, const struct export *export)
 {
-	int64_t asked_ms = req->deadline_ms - req->rpc.attach.wait_ms;
+	int64_t until_ms = min_i64(req->deadline_ms, req->came_ms + LEAVES_MS);
 
-	if (in_the_way_share_now(req, export) ||
-		now_ms() >= min_i64(req->deadline_ms, asked_ms + LEAVES_MS))
+	if (in_the_way_share_now(req, export) || now_ms() >= until_ms)
 		return false;
-	req->held_ms = asked_ms + LEAVES_MS;
+	req->held_ms = until_ms;
 	return true;
 }
 
@@ -674,7 +673,8 @@ void attach_request(struct client_request *req)
 	/* Fencing a predecessor takes its time, even if the client would wait for less. */
 	if (a->session && wait_ms < s->lease_ms)
 		wait_ms = s->lease_ms;
-	req->deadline_ms = now_ms() + wait_ms;
+	req->came_ms = now_ms();
+	req->deadline_ms = req->came_ms + wait_ms;
 	attach_try(req);
 }
 

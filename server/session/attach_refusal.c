@@ -6,12 +6,13 @@
 
 #include "server/session/session.h"
 
+static const uint32_t may_share = ATTACH_SHARED | ATTACH_CONVERTS;
+
 /* Names the mount option that keeps the two apart: one asks for the export alone, or they differ in
  * their use. */
 static const char *why_alone(const struct client_request *req, const struct client_session *holder)
 {
 	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
-	uint32_t may_share = ATTACH_SHARED | ATTACH_CONVERTS;
 
 	if (had & ATTACH_EXCLUSIVE)
 		return ", for itself alone (exclusive, or cache=exclusive); unmount it there";
@@ -24,16 +25,12 @@ static const char *why_alone(const struct client_request *req, const struct clie
 		return "; it is about to share the export: try again";
 	if (had & wanted & ATTACH_SHARED)
 		return "";
-	if (holder->ending) /* by the server; this client's former one, for example */
+	/* By the server, this client's former one for example; or it is being unmounted. */
+	if (holder->ending || holder->said_bye)
 		return "";
-	if (!(wanted & may_share))
-		return wanted & ATTACH_READ_ONLY
-			       ? ", for writing; this one only reads, and can't share (ro,revive): "
-				 "mount it with -o norevive"
-			       : "; this one can't share: unmount it there";
-	if (had & ATTACH_READ_ONLY)
-		return ", read-only, and can't share (ro,revive); mount it there with -o norevive";
-	return ", and can't share it; unmount it there";
+	if (had & may_share && wanted & may_share)
+		return "; it is about to share the export: try again";
+	return "; one of the two can't share it: unmount it there";
 }
 
 /* The holder's connection. A client names its process, by which shm knows its peers. */

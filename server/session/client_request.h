@@ -44,10 +44,10 @@ struct client_request {
 	struct conn *conn;
 	const void *msg; /* as received; NULL: free */
 	struct rpc_request rpc;
-	int64_t deadline_ms;    /* ATTACH */
-	int64_t held_ms;        /* ATTACH: it is tried again then at the latest; 0: it is not held */
-	int64_t parked_ms;      /* since when it finds no pages; 0: it was not run, or found some */
-	uint64_t asked;         /* the number of its ask for pages; 0: it has not asked others */
+	int64_t came_ms, deadline_ms; /* ATTACH */
+	int64_t held_ms;   /* ATTACH: it is tried again then at the latest; 0: it is not held */
+	int64_t parked_ms; /* since when it finds no pages; 0: it was not run, or found some */
+	uint64_t asked;    /* the number of its ask for pages; 0: it has not asked others */
 	struct lease_wait wait; /* see recall.h */
 	/* While it runs. */
 	enum outcome outcome;

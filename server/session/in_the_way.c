@@ -48,10 +48,24 @@ bool in_the_way_is(const struct client_session *session, const struct export *ex
 		       !may_share(req->rpc.attach.flags, session->stored.flags));
 }
 
+/* Whether the session goes by leases, or will when it is asked to. */
+static bool will_share(const struct client_session *session)
+{
+	return session->stored.flags & (ATTACH_SHARED | ATTACH_CONVERTS) && !session->ending &&
+	       !session->said_bye;
+}
+
+/* How much it is the reason why the client is kept out: those that can't share are, and before
+ * others those that can't now. */
+static unsigned weight(const struct client_session *session)
+{
+	return !will_share(session) ? 3 : session->not_now_ms ? 2 : 1;
+}
+
 struct client_session *in_the_way_find(
 	const struct client_request *req, const struct export *export, unsigned *n)
 {
-	struct client_session *first = NULL;
+	struct client_session *reason = NULL;
 
 	*n = 0;
 	list_for_each (pos, &req->conn->server->sessions) {
@@ -59,21 +73,14 @@ struct client_session *in_the_way_find(
 
 		if (!in_the_way_is(session, export, req))
 			continue;
-		if (!first)
-			first = session;
+		if (!reason || weight(session) > weight(reason))
+			reason = session;
 		++*n;
 	}
-	return first;
+	return reason;
 }
 
 /* ---- conversion ------------------------------------------------------------------------------ */
-
-/* Whether the session goes by leases, or will when it is asked to. */
-static bool will_share(const struct client_session *session)
-{
-	return session->stored.flags & (ATTACH_SHARED | ATTACH_CONVERTS) && !session->ending &&
-	       !session->said_bye;
-}
 
 bool in_the_way_may_share_later(const struct client_request *req, const struct export *export)
 {

@@ -20,7 +20,8 @@ bool in_the_way_is_former(const struct client_session *session, const struct cli
 /* Whether the client can't have a session of its own beside this one. */
 bool in_the_way_is(const struct client_session *session, const struct export *export,
 	const struct client_request *req);
-/* The first session in the way; *n: how many there are. */
+/* The session in the way that is the reason: one that can't share, or can't now, before others. *n:
+ * how many there are. */
 struct client_session *in_the_way_find(
 	const struct client_request *req, const struct export *export, unsigned *n);
 

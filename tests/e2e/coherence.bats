@@ -60,6 +60,63 @@ seconds() {
 	wait $tester
 }
 
+# stage WORD: who plays from the next round on: ../stress/stage.h.
+stage() {
+	echo "$1" >"$dir/stage"
+	until_true 120 stage_is "$1"
+}
+
+stage_is() {
+	[ "$(cat "$dir/stage.now")" = "$1" ] || ! alive "$tester"
+}
+
+# converted CYCLES [OPTIONS]: two players by mount 1 play while mount 2 comes, play on beside its two, and while it
+# goes. Mount 1 is alone again only when no file is open.
+converted() {
+	local tester i
+	use_lease 1
+	start_server
+	come 1 "${2:-}"
+	mkdir "$dir/2"
+	echo first >"$dir/stage"
+	: >"$dir/stage.now"
+	coherence --seconds 1500 --players 2 --stage "$dir/stage" "$dir/1" "$dir/2" >"$dir/coherence.log" 2>&1 3>&- &
+	tester=$!
+	stage first
+	for ((i = 0; i < $1; i++)); do
+		sleep 1
+		is_alone 1
+		come 2 "${2:-}"
+		is_sharing 1
+		stage all
+		sleep 2
+		stage first
+		end_mount 2
+		stage rest
+		until_true 60 is_alone 1
+		stage first
+	done
+	stage end
+	wait $tester || die "$(cat "$dir/coherence.log")"
+	[ "$(grep -c 'goes by leases from now on' "$dir/server.log")" -eq "$1" ]
+	grep -q 'consistent' "$dir/coherence.log"
+	nobody_was_late
+}
+
+@test "coherence of a mount that shares when another one comes, and is alone again" {
+	converted 1 ,names=local
+}
+
+# bats test_tags=nightly
+@test "coherence of a mount that shares and is alone again, many times" {
+	converted 8
+}
+
+# bats test_tags=nightly
+@test "coherence of a mount with names=local that shares and is alone again, many times" {
+	converted 8 ,names=local
+}
+
 cut_all() {
 	ss -K dst 127.0.0.1 dport = ":$port" >"$dir/cut.log" 2>&1
 	grep -q ESTAB "$dir/cut.log"

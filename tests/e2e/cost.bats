@@ -441,8 +441,8 @@ flushes() {
 	grep -c ' debug: flush ' "$dir/daemon.log"
 }
 
-@test "closing a file asks the daemon if it may have been written, and else nothing" {
-	mount_rmem -o debug_io
+@test "closing a file asks the daemon if it may have been written, and else nothing, where nobody shares" {
+	mount_rmem -o debug_io,exclusive
 	echo abc >"$mnt/a"
 	before=$(flushes)
 	[ "$before" -gt 0 ]

@@ -269,7 +269,7 @@ check_config() {
 
 @test "a second mount is refused, and told who has the export" {
 	start_server
-	mount_rmem
+	mount_rmem -o exclusive
 	mkdir "$dir/second"
 	run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=3" \
 		"$(mount_source)" "$dir/second" 3>&-

@@ -76,17 +76,17 @@ nsessions() {
 	done
 }
 
-@test "mounts that only read and do not share, and who writes, keep each other out, and are told why" {
+@test "who writes and who reads keep each other out if one is exclusive, and are told why" {
 	local said
-	mount_rmem
-	said=$(refused ro,revive)
+	mount_rmem -o exclusive
+	said=$(refused ro)
 	[[ $said != *"over shm pid"* ]] # "(pid N)" names it already
-	[[ $said == *"is in use by "*", for writing; this one only reads, and can't share (ro,revive): mount it with -o norevive"* ]]
+	[[ $said == *"is in use by "*", for itself alone (exclusive, or cache=exclusive); unmount it there"* ]]
 	umount_rmem
-	reader 1 -o revive
-	reader 2 -o revive
-	said=$(refused rw)
-	[[ $said == *"is in use by "*" and 1 more, read-only, and can't share (ro,revive); mount it there with -o norevive"* ]]
+	reader 1
+	reader 2
+	said=$(refused exclusive)
+	[[ $said == *"is in use by "*" and 1 more"*"needs an export that no other mount uses"* ]]
 	end_reader 1
 	end_reader 2
 	until_true 10 nsessions 0

@@ -17,6 +17,8 @@
  * At the end of each round every mount's view of everything must be explained, too. The same seed
  * makes the same operations of each player; chance decides how they meet.
  *
+ * With --stage FILE the last directory is a visitor, which comes and goes (stage.h).
+ *
  * Exit status: 0; 1 with the unexplained history on standard output; 2 if the fault is not the
  * filesystem's; 3 if nothing is wrong, but too many rounds remained undecided. With --break a
  * player falsifies what it sees, and the expected status is 1.
@@ -43,6 +45,7 @@
 #include "tests/stress/check.h"
 #include "tests/stress/player.h"
 #include "tests/stress/search.h"
+#include "tests/stress/stage.h"
 
 enum {
 	DIRECTORIES_MAX = 8,
@@ -60,6 +63,7 @@ static struct options {
 	int64_t slack_ms;
 	enum falsify falsify;
 	bool verbose, keep, strict;
+	const char *stage; /* path of stage.h; NULL: all play all the time */
 	const char *dirs[DIRECTORIES_MAX];
 	unsigned ndirs;
 } options = {.seconds = 10,
@@ -74,10 +78,10 @@ static struct options {
 static struct {
 	struct history *h;
 	pid_t pid[PLAYERS_MAX];
-	int control[PLAYERS_MAX]; /* -1: closed */
+	int control[PLAYERS_MAX]; /* -1: it does not play */
 	char folder[32];          /* in each directory */
-	int at[DIRECTORIES_MAX];  /* the folder in each */
-	uint64_t device[DIRECTORIES_MAX];
+	int at[DIRECTORIES_MAX];  /* the folder in each; -1: it is not mounted */
+	enum stage stage;
 	uint64_t count[OP_KINDS], good[OP_KINDS];
 	uint64_t by_way[2][WAYS];  /* reads and writes */
 	unsigned undecided;        /* rounds */
@@ -114,16 +118,19 @@ static _Noreturn void become_player(unsigned index, int control)
 	char path[4096];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (unsigned i = 0; i < index; i++)
-		close(game.control[i]);
+	for (unsigned i = 0; i < game.h->nplayers; i++)
+		if (i != index && game.control[i] >= 0)
+			close(game.control[i]);
 	for (unsigned i = 0; i < options.ndirs; i++)
-		close(game.at[i]);
+		if (game.at[i] >= 0)
+			close(game.at[i]);
 	if (!p)
 		_exit(2);
 	p->h = game.h;
 	p->index = index;
 	p->log = &game.h->logs[index];
 	p->seed = options.seed;
+	p->seq = game.h->seq[index];
 	p->falsify = options.falsify;
 	p->names = options.names;
 	p->reads_all = index < options.ndirs;
@@ -131,23 +138,31 @@ static _Noreturn void become_player(unsigned index, int control)
 	player_run(p, path, options.round, control);
 }
 
-static void start_players(void)
+static void start_player(unsigned i)
 {
-	for (unsigned i = 0; i < game.h->nplayers; i++) {
-		int pair[2];
+	int pair[2];
 
-		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-			give_up("socketpair: %s", strerror(errno));
-		game.pid[i] = fork();
-		if (game.pid[i] < 0)
-			give_up("fork: %s", strerror(errno));
-		if (!game.pid[i]) {
-			close(pair[0]);
-			become_player(i, pair[1]);
-		}
-		close(pair[1]);
-		game.control[i] = pair[0];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		give_up("socketpair: %s", strerror(errno));
+	game.pid[i] = fork();
+	if (game.pid[i] < 0)
+		give_up("fork: %s", strerror(errno));
+	if (!game.pid[i]) {
+		close(pair[0]);
+		become_player(i, pair[1]);
 	}
+	close(pair[1]);
+	game.control[i] = pair[0];
+}
+
+static void end_player(unsigned i)
+{
+	if (game.control[i] < 0)
+		return;
+	close(game.control[i]);
+	waitpid(game.pid[i], NULL, 0);
+	game.control[i] = -1;
+	game.pid[i] = 0;
 }
 
 static bool is_unanswered(const struct event *e, const void *context)
@@ -176,18 +191,17 @@ static void all_do(char command)
 {
 	__atomic_store_n(&game.h->go, monotonic_ns() + 300000, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < game.h->nplayers; i++)
-		if (write(game.control[i], &command, 1) != 1)
+		if (game.control[i] >= 0 && write(game.control[i], &command, 1) != 1)
 			give_up("player %u is gone", i);
 	for (unsigned i = 0; i < game.h->nplayers; i++)
-		await(i);
+		if (game.control[i] >= 0)
+			await(i);
 }
 
 static void end_players(void)
 {
 	for (unsigned i = 0; i < game.h->nplayers; i++)
-		close(game.control[i]);
-	for (unsigned i = 0; i < game.h->nplayers; i++)
-		waitpid(game.pid[i], NULL, 0);
+		end_player(i);
 	game.h->nplayers = 0;
 }
 
@@ -224,24 +238,33 @@ static void make_folders(void)
 }
 
 /* The other mounts must see it at once, and as the same folder. */
-static void open_folders(void)
+static void open_folder(unsigned i)
 {
 	struct stat first, st;
+	char path[4096];
 
-	for (unsigned i = 0; i < options.ndirs; i++) {
-		char path[4096];
+	snprintf(path, sizeof(path), "%s/%s", options.dirs[i], game.folder);
+	game.at[i] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (game.at[i] < 0 || fstat(game.at[i], &st) || fstat(game.at[0], &first))
+		give_up("%s: %s", path, strerror(errno));
+	if (st.st_ino != first.st_ino)
+		give_up("%s and %s are not the same filesystem", options.dirs[0], options.dirs[i]);
+	for (unsigned player = i; player < PLAYERS_MAX; player += options.ndirs)
+		game.h->device[player] = st.st_dev;
+}
 
-		snprintf(path, sizeof(path), "%s/%s", options.dirs[i], game.folder);
-		game.at[i] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (game.at[i] < 0 || fstat(game.at[i], &st))
-			give_up("%s: %s", path, strerror(errno));
-		game.device[i] = st.st_dev;
-		if (i == 0)
-			first = st;
-		if (st.st_ino != first.st_ino)
-			give_up("%s and %s are not the same filesystem", options.dirs[0],
-				options.dirs[i]);
-	}
+static bool is_visitor(unsigned dir)
+{
+	return options.stage && dir == options.ndirs - 1;
+}
+
+static void open_folders(void)
+{
+	for (unsigned i = 0; i < options.ndirs; i++)
+		if (is_visitor(i))
+			game.at[i] = -1;
+		else
+			open_folder(i);
 }
 
 static void make_field(void)
@@ -275,8 +298,6 @@ static void clear_field(void)
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/%s", options.dirs[0], game.folder);
-	for (unsigned i = 0; i < options.ndirs; i++)
-		close(game.at[i]);
 	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
 		give_up("%s can't be removed: %s", path, strerror(errno));
 }
@@ -286,8 +307,10 @@ static void clear_field(void)
 /* The referee uses another mount each time. */
 static int folder_in_turn(void)
 {
-	assert(options.ndirs);
-	return game.at[game.h->round % options.ndirs];
+	unsigned ndirs = options.ndirs - (game.stage != STAGE_ALL);
+
+	assert(ndirs);
+	return game.at[game.h->round % ndirs];
 }
 
 static void empty_logs(void)
@@ -333,30 +356,12 @@ static void count_round(int64_t began)
 			search_configurations);
 }
 
-static uint64_t hash_name(struct name name)
-{
-	return (uint64_t)name.dir << 8 | name.file;
-}
-
-/* Hashes the arguments that the seed decides, and not what was seen. Two come from the other
- * players: where reading of a log continues, and which files are held open. */
-static uint64_t hash_event(uint64_t hash, const struct event *e)
-{
-	if (e->kind == OP_HELD_WRITE || e->kind == OP_HELD_READ || e->kind == OP_HELD_STAT)
-		return hash;
-	hash = mix(hash + e->kind);
-	hash = mix(hash + ((uint64_t)e->way << 8 | e->file));
-	hash = mix(hash + (e->kind == OP_TAIL ? 0 : e->off));
-	hash = mix(hash + e->len);
-	return mix(hash + ((uint64_t)e->flags << 32 | hash_name(e->a) << 16 | hash_name(e->b)));
-}
-
 /* Call it before the referee makes its own notes. */
 static void hash_round(void)
 {
 	for (unsigned i = 0; i < game.h->nplayers; i++)
 		for (unsigned j = 0; j < game.h->logs[i].nevents; j++)
-			game.did[i] = hash_event(game.did[i], &game.h->logs[i].events[j]);
+			game.did[i] = event_hash(game.did[i], &game.h->logs[i].events[j]);
 }
 
 static void play_round(void)
@@ -384,12 +389,66 @@ static void play_round(void)
 	empty_logs();
 }
 
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static bool plays(unsigned player, enum stage stage)
+{
+	return stage == STAGE_ALL || (stage == STAGE_FIRST && !is_visitor(player % options.ndirs));
+}
+
+static void change_folder(unsigned i, bool wanted)
+{
+	if (wanted && game.at[i] < 0)
+		open_folder(i);
+	else if (!wanted && game.at[i] >= 0)
+		close(steal_fd(&game.at[i]));
+}
+
+static void take_stage(enum stage stage)
+{
+	for (unsigned i = 0; i < game.h->nplayers; i++)
+		if (!plays(i, stage))
+			end_player(i);
+	for (unsigned i = 0; i < options.ndirs; i++)
+		change_folder(i, plays(i, stage));
+	for (unsigned i = 0; i < game.h->nplayers; i++)
+		if (plays(i, stage) && game.control[i] < 0)
+			start_player(i);
+	game.stage = stage;
+	if (options.stage && stage_tell(options.stage, stage))
+		give_up("%s.now can't be written", options.stage);
+}
+
+/* False: the run is over. */
+static bool change_stage(void)
+{
+	int64_t until = monotonic_ns() + (int64_t)options.timeout * 1000000000;
+
+	do {
+		enum stage wanted = game.stage;
+
+		if (stage_read(options.stage, &wanted))
+			give_up("%s can't be read", options.stage);
+		if (wanted != game.stage)
+			take_stage(wanted);
+		else if (game.stage == STAGE_REST)
+			usleep(10000);
+		if (monotonic_ns() > until)
+			give_up("all rest for %u s", options.timeout);
+	} while (game.stage == STAGE_REST);
+	return game.stage != STAGE_END;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 static void play_rounds(void)
 {
 	uint64_t nrounds = div_round_up(options.operations, options.round);
 	int64_t until = monotonic_ns() + (int64_t)options.seconds * 1000000000;
 
 	for (game.h->round = 1;; game.h->round++) {
+		if (options.stage && !change_stage())
+			return;
 		play_round();
 		if (nrounds ? game.h->round == nrounds : monotonic_ns() >= until)
 			return;
@@ -456,6 +515,7 @@ static _Noreturn void usage(void)
 		"  --slack MS     by which times may be behind this machine's clock (default 100)\n"
 		"  --break HOW    falsify results: HOW is one of --break list\n"
 		"  --strict       no leniency with those who share a mount: for local filesystems\n"
+		"  --stage FILE   the last directory is a visitor: FILE says who plays\n"
 		"  --keep         leave the files\n"
 		"  --limit N      configurations after which a search is given up (default and at most %d)\n"
 		"  --verbose      tell of each round, and count operations\n"
@@ -506,6 +566,7 @@ enum {
 	OPT_BREAK,
 	OPT_STRICT,
 	OPT_KEEP,
+	OPT_STAGE,
 	OPT_LIMIT,
 	OPT_VERBOSE
 };
@@ -549,6 +610,9 @@ static void take_option(int option, const char *value)
 	case OPT_STRICT:
 		options.strict = true;
 		break;
+	case OPT_STAGE:
+		options.stage = value;
+		break;
 	case OPT_KEEP:
 		options.keep = true;
 		break;
@@ -578,6 +642,7 @@ static void take_options(int argc, char **argv)
 		{"slack", required_argument, NULL, OPT_SLACK},
 		{"break", required_argument, NULL, OPT_BREAK},
 		{"strict", no_argument, NULL, OPT_STRICT},
+		{"stage", required_argument, NULL, OPT_STAGE},
 		{"keep", no_argument, NULL, OPT_KEEP},
 		{"limit", required_argument, NULL, OPT_LIMIT},
 		{"verbose", no_argument, NULL, OPT_VERBOSE},
@@ -593,7 +658,7 @@ static void take_options(int argc, char **argv)
 			usage();
 		options.dirs[options.ndirs++] = argv[optind];
 	}
-	if (!options.ndirs || options.ndirs * options.players > PLAYERS_MAX)
+	if (options.ndirs < 1u + !!options.stage || options.ndirs * options.players > PLAYERS_MAX)
 		usage();
 }
 
@@ -614,9 +679,9 @@ static void begin(void)
 	h->strict = options.strict;
 	for (unsigned i = 0; i < h->nplayers; i++) {
 		h->dir[i] = options.dirs[i % options.ndirs];
-		h->device[i] = game.device[i % options.ndirs];
+		game.control[i] = -1;
 	}
-	start_players();
+	take_stage(options.stage ? STAGE_FIRST : STAGE_ALL);
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,22 @@ struct history *history_new(void)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+static uint64_t hash_name(struct name name)
+{
+	return (uint64_t)name.dir << 8 | name.file;
+}
+
+uint64_t event_hash(uint64_t hash, const struct event *e)
+{
+	if (e->kind == OP_HELD_WRITE || e->kind == OP_HELD_READ || e->kind == OP_HELD_STAT)
+		return hash;
+	hash = mix(hash + e->kind);
+	hash = mix(hash + ((uint64_t)e->way << 8 | e->file));
+	hash = mix(hash + (e->kind == OP_TAIL ? 0 : e->off));
+	hash = mix(hash + e->len);
+	return mix(hash + ((uint64_t)e->flags << 32 | hash_name(e->a) << 16 | hash_name(e->b)));
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static uint32_t cell_check(uint32_t who, uint64_t file, uint64_t cell)

@@ -138,6 +138,7 @@ struct history {
 	bool counts_folders;          /* a folder's link count counts the folders in it */
 	const char *dir[PLAYERS_MAX]; /* the player's mount */
 	uint64_t device[PLAYERS_MAX]; /* of it */
+	uint32_t seq[PLAYERS_MAX];    /* of its last write, for the process that plays it next */
 	bool strict;                  /* nothing is lenient */
 	bool no_shared;               /* files could not be mapped with MAP_SHARED */
 	struct rest rest;
@@ -151,6 +152,10 @@ static inline const void *event_data(const struct history *h, const struct event
 {
 	return h->logs[e->player].arena + e->data;
 }
+
+/* Hashes the arguments that the seed decides, and not what was seen. Two come from the other
+ * players: where reading of a log continues, and which files are held open. */
+uint64_t event_hash(uint64_t hash, const struct event *e);
 
 /* A write by stores into a mapping: it does not make the file longer. */
 static inline bool is_store(const struct event *e)

@@ -172,6 +172,7 @@ void player_run(struct player *p, const char *folder, unsigned operations, int c
 			play(p, operations);
 		else
 			look_at_all(p);
+		p->h->seq[p->index] = p->seq;
 		need(p, write(control, &command, 1) == 1, "control");
 	}
 	_exit(0);
