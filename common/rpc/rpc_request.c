@@ -16,6 +16,7 @@
 	F(u64, session)             \
 	F(id_ref, store_id)         \
 	F(u64, ended)               \
+	F(i64, born)                \
 	F(u16, channel)             \
 	F(u16, nchannels)           \
 	F(u32, flags)               \

@@ -38,6 +38,9 @@ struct rpc_attach {
 	 * has deleted all channels of that session; on shm it has also unmapped all regions. 0:
 	 * there was none. */
 	uint64_t ended;
+	/* The birth time of the root that it had there. Another one: the export was removed, and a
+	 * new one has its name. 0: it does not matter. */
+	int64_t born;
 	uint16_t channel; /* 0 .. nchannels-1: the number of this channel */
 	uint16_t nchannels;
 	/* A resumed session may have another READ_ONLY than before. The server then changes the

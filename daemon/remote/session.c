@@ -203,6 +203,7 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.store_id = s->store_id,
 		.token = s->token,
 		.ended = s->id ? 0 : s->ended_id,
+		.born = s->id ? 0 : s->info.root.btime,
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
 		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |

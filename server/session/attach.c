@@ -218,19 +218,6 @@ static int begin_session(
 	return 0;
 }
 
-/* The network may deliver an ATTACH after the client has given it up and sent another one. */
-static bool is_late(const struct client_request *req, const struct export *export)
-{
-	list_for_each (pos, &req->conn->server->sessions) {
-		const struct client_session *session = list_entry(pos, struct client_session, link);
-
-		if (session->export == export && in_the_way_is_of_process(session, req) &&
-			session->serial > req->conn->serial)
-			return true;
-	}
-	return false;
-}
-
 static bool gives_way(const struct client_session *session, const struct client_request *req)
 {
 	return in_the_way_is_former(session, req) || session->ending || session->said_bye ||
@@ -373,6 +360,15 @@ static bool is_let_in_later(struct client_request *req, const struct export *exp
 	return true;
 }
 
+/* Inodes of a removed export have numbers that no other one gets, but for the root. */
+static bool is_another_export(const struct client_request *req, const struct export *export)
+{
+	struct attr root;
+
+	return req->rpc.attach.born && !meta_root(req->conn->server->meta, export->index, &root) &&
+	       root.btime != req->rpc.attach.born;
+}
+
 /* A client without a session begins one, as soon as nothing is in its way. */
 static void attach_new(struct client_request *req, struct export *export)
 {
@@ -382,7 +378,12 @@ static void attach_new(struct client_request *req, struct export *export)
 	unsigned n;
 	int err;
 
-	if (is_late(req, export)) {
+	if (is_another_export(req, export)) {
+		client_request_refuse(req, -ESTALE,
+			"export '%s' was removed, and another one has its name", export->name);
+		return;
+	}
+	if (in_the_way_has_later(req, export)) {
 		client_request_refuse(req, -ESTALE,
 			"this client has a later session at export '%s'", export->name);
 		return;

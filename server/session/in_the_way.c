@@ -40,6 +40,18 @@ bool in_the_way_is_former(const struct client_session *session, const struct cli
 	       (in_the_way_is_of_owner(session, req) && client_session_is_left(session));
 }
 
+bool in_the_way_has_later(const struct client_request *req, const struct export *export)
+{
+	list_for_each (pos, &req->conn->server->sessions) {
+		const struct client_session *session = list_entry(pos, struct client_session, link);
+
+		if (session->export == export && in_the_way_is_of_process(session, req) &&
+			session->serial > req->conn->serial)
+			return true;
+	}
+	return false;
+}
+
 bool in_the_way_is(const struct client_session *session, const struct export *export,
 	const struct client_request *req)
 {

@@ -17,6 +17,9 @@ bool in_the_way_is_of_process(
 /* Whether it is certain that no client has this session any more, or only the one that asks for
  * another one. */
 bool in_the_way_is_former(const struct client_session *session, const struct client_request *req);
+/* Whether its process has made a session since. The network may deliver an ATTACH after the client
+ * has given it up and sent another one. */
+bool in_the_way_has_later(const struct client_request *req, const struct export *export);
 /* Whether the client can't have a session of its own beside this one. */
 bool in_the_way_is(const struct client_session *session, const struct export *export,
 	const struct client_request *req);

@@ -304,6 +304,7 @@ answered() {
 	! maps_past_cache || skip "this kernel shares such files"
 	start_server
 	mount_number 1 ''
+	mkdir "$dir/2"
 	exec 6>"$dir/1/file"
 	echo one >&6
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$dir/2" >>"$dir/mount.2.log" 2>&1 3>&- 6>&- &

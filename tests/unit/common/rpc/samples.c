@@ -79,6 +79,7 @@ struct rpc_request request_of(unsigned op)
 			.session = 6,
 			.store_id = (const uint8_t *)"fedcba987654321",
 			.ended = 4,
+			.born = 1700000000000000001,
 			.channel = 1,
 			.nchannels = 2,
 			.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE,

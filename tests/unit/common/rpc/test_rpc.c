@@ -575,7 +575,7 @@ static void ranges__out_of_range(void **state)
 	q = request_of(RPC_CONVERT);
 	q.convert.state = 0;
 	assert_refused(&q);
-	q.convert.state = CONVERT_ALONE + 1;
+	q.convert.state = CONVERT_NOT_NOW + 1;
 	assert_refused(&q);
 	q = request_of(RPC_LOCK);
 	q.lock.kind = 0;
