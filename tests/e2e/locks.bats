@@ -38,12 +38,9 @@ let_go() {
 	[ "$(fsop count-locks "$mnt/a")" -eq 0 ]
 }
 
-# waiting COUNT: so many processes wait for locks of $mnt/a; other files on this machine do not count.
+# waiting COUNT: so many callers wait for a lock that the mount answers by itself.
 waiting() {
-	local major minor ino
-	IFS=: read -r major minor <<<"$(mountpoint -d "$mnt")"
-	ino=$(stat -c %i "$mnt/a")
-	[ "$(grep -c -- "-> POSIX .* $(printf '%02x:%02x:%d' "$major" "$minor" "$ino") " /proc/locks)" -eq "$1" ]
+	[ "$(rmemfsctl status --json "$mnt" | jq .locks.waits)" = "$1" ]
 }
 
 @test "who waits for a lock holds up nobody else" {
