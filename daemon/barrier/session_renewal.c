@@ -134,8 +134,10 @@ static void forget(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 	struct lost lost = {.fs = fs};
 
-	if (!can_share(fs))
+	if (!can_share(fs)) {
+		conversion_is_over(fs);
 		return;
+	}
 	inode_each(fs, forget_inode, &lost);
 	grants_forget(fs->grants);
 	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
@@ -248,10 +250,10 @@ void session_renewal_step(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 	enum renewal_phase phase = phase_of(fs);
 
-	if (phase == RENEWAL_NONE && session_has_ended(fs->session))
-		change_phase(fs, phase, RENEWAL_ENDS);
-	else if (phase != RENEWAL_NONE && session_lost(fs->session))
+	if (session_lost(fs->session))
 		change_phase(fs, phase, RENEWAL_NONE);
+	else if (phase == RENEWAL_NONE && session_has_ended(fs->session))
+		change_phase(fs, phase, RENEWAL_ENDS);
 	else if (phase == RENEWAL_ENDS)
 		end_all(thread);
 	else if (phase == RENEWAL_ATTACHES && session_is_made(fs->session))
