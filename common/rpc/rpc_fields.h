@@ -174,6 +174,23 @@ static inline void get_tail(struct wire_in *r, struct rpc_tail *v)
 	v->version = r->version;
 }
 
+/* The same with a length before it, and with more behind. */
+static inline void put_part(struct wire_out *w, const struct rpc_tail *v)
+{
+	w->overflow |= v->len > UINT16_MAX;
+	wire_put_u16(w, (uint16_t)v->len);
+	wire_put(w, v->data, v->len);
+}
+
+static inline void get_part(struct wire_in *r, struct rpc_tail *v)
+{
+	uint16_t len = wire_get_u16(r);
+
+	v->data = wire_get_ref(r, len);
+	v->len = v->data ? len : 0;
+	v->version = r->version;
+}
+
 static inline bool rpc_is_since(uint32_t version, uint32_t since)
 {
 	return version >= since;

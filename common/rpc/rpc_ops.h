@@ -57,7 +57,7 @@ enum rpc_op {
 	RPC_LEASE,    /* a right to an inode of a shared export */
 	RPC_LOCK,     /* flock(2) and fcntl(2) at a shared export */
 	RPC_CONVERT,  /* a session that was alone goes by leases from now on */
-	RPC_MAKE,     /* CREATE, and COMMIT of what was written since: of a lent inode number */
+	RPC_MAKE,     /* CREATEs, and COMMITs of what was written since: of lent inode numbers */
 	RPC_REMOVALS, /* UNLINKs that the client has answered by itself, in their order */
 	RPC_OP_MAX,
 };

@@ -138,11 +138,17 @@ struct rpc_entry_reply {
 	struct rpc_lent lent; /* CREATE */
 };
 
-/* GETATTR, SETATTR, COMMIT, MAKE, SETXATTR, REMOVEXATTR. */
+/* GETATTR, SETATTR, COMMIT, SETXATTR, REMOVEXATTR. */
 struct rpc_attr_reply {
 	struct attr attr;
-	struct lease lease;   /* GETATTR */
-	struct rpc_lent lent; /* MAKE */
+	struct lease lease; /* GETATTR */
+};
+
+/* MAKE: of each file 0 or -errno, in the order of the request. */
+struct rpc_makes_reply {
+	uint8_t n;
+	int32_t status[MAKES_MAX];
+	struct rpc_lent lent;
 };
 
 /* UNLINK, RMDIR. child.nlink 0: the inode lives on without a name until this session, and all
@@ -259,6 +265,7 @@ struct rpc_reply {
 		struct rpc_entry_reply entry;
 		struct rpc_attr_reply attr;
 		struct rpc_remove_reply remove;
+		struct rpc_makes_reply makes;
 		struct rpc_removals_reply removals;
 		struct rpc_rename_reply rename;
 		struct rpc_readlink_reply readlink;

@@ -195,15 +195,30 @@ static void get_attr_reply(struct wire_in *r, struct rpc_attr_reply *m)
 	get_lease(r, &m->lease);
 }
 
-static void put_make(struct wire_out *w, const struct rpc_attr_reply *m)
+/* 0 or -errno, except -ECANCELED: a client marks with it the requests that it has withdrawn
+ * itself. */
+static bool is_status(int32_t status)
 {
-	put_attr_reply(w, m);
+	return status <= 0 && status != -ECANCELED;
+}
+
+static void put_makes(struct wire_out *w, const struct rpc_makes_reply *m)
+{
+	w->overflow |= m->n > MAKES_MAX;
+	wire_put_u8(w, m->n);
+	for (uint8_t i = 0; i < m->n && !w->overflow; i++)
+		wire_put_u32(w, (uint32_t)m->status[i]);
 	put_lent(w, &m->lent);
 }
 
-static void get_make(struct wire_in *r, struct rpc_attr_reply *m)
+static void get_makes(struct wire_in *r, struct rpc_makes_reply *m)
 {
-	get_attr_reply(r, m);
+	m->n = wire_get_u8(r);
+	r->truncated |= !m->n || m->n > MAKES_MAX;
+	for (uint8_t i = 0; i < m->n && !r->truncated; i++) {
+		m->status[i] = (int32_t)wire_get_u32(r);
+		r->truncated |= !is_status(m->status[i]);
+	}
 	get_lent(r, &m->lent);
 }
 
@@ -285,7 +300,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_GETATTR, attr_reply, attr)       \
 	F(RPC_SETATTR, attr_reply, attr)       \
 	F(RPC_COMMIT, attr_reply, attr)        \
-	F(RPC_MAKE, make, attr)                \
+	F(RPC_MAKE, makes, makes)              \
 	F(RPC_SETXATTR, attr_reply, attr)      \
 	F(RPC_REMOVEXATTR, attr_reply, attr)   \
 	F(RPC_UNLINK, remove, remove)          \
@@ -306,13 +321,6 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_RETURN) \
 	F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_CONVERT) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
-
-/* 0 or -errno, except -ECANCELED: a client marks with it the requests that it has withdrawn
- * itself. */
-static bool is_status(int32_t status)
-{
-	return status <= 0 && status != -ECANCELED;
-}
 
 int rpc_reply_encode(
 	const struct rpc_reply *rep, uint32_t version, void *buf, size_t buflen, size_t *len)

@@ -1,6 +1,7 @@
 /* rpc_request.c - coding of requests, which clients send. */
 #include "common/rpc/rpc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -190,42 +191,49 @@ RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 	F(name, new_name)
 RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 
-#define COMMIT_FIELDS(F) \
-	F(u64, ino)      \
-	F(u32, flags)    \
-	F(u64, size)     \
-	F(i64, mtime)    \
-	F(i64, ctime)    \
-	F(i64, atime)    \
-	F(u32, mode)     \
-	F(u32, uid)      \
-	F(u32, gid)      \
-	F(u64, lease)    \
-	F(u8, keep)      \
+/* What was written into a file. */
+#define WRITTEN_FIELDS(F) \
+	F(u64, ino)       \
+	F(u32, flags)     \
+	F(u64, size)      \
+	F(i64, mtime)     \
+	F(i64, ctime)     \
+	F(i64, atime)     \
+	F(u32, mode)      \
+	F(u32, uid)       \
+	F(u32, gid)
+RPC_MESSAGE(written, struct rpc_commit, WRITTEN_FIELDS)
+
+#define COMMIT_FIELDS(F)  \
+	WRITTEN_FIELDS(F) \
+	F(u64, lease)     \
+	F(u8, keep)       \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 
-#define MAKE_FIELDS(F)        \
-	F(u64, ino)           \
-	F(u64, make.parent)   \
-	F(i64, make.time)     \
-	F(u32, make.mode)     \
-	F(u32, make.umask)    \
-	F(u32, make.uid)      \
-	F(u32, make.gid)      \
-	F(u8, make.numbers)   \
-	F(u16, make.nextents) \
-	F(u32, flags)         \
-	F(u64, size)          \
-	F(i64, mtime)         \
-	F(i64, ctime)         \
-	F(i64, atime)         \
-	F(u32, mode)          \
-	F(u32, uid)           \
-	F(u32, gid)           \
-	F(name, make.name)    \
+#define MAKES_FIELDS(F) \
+	F(u8, numbers)  \
 	F(tail, tail)
-RPC_MESSAGE(make, struct rpc_commit, MAKE_FIELDS)
+RPC_MESSAGE(makes, struct rpc_makes, MAKES_FIELDS)
+
+#define MAKING_FIELDS(F)    \
+	F(written, commit)  \
+	F(u64, make.parent) \
+	F(i64, make.time)   \
+	F(u32, make.mode)   \
+	F(u32, make.umask)  \
+	F(u32, make.uid)    \
+	F(u32, make.gid)    \
+	F(name, make.name)  \
+	F(part, commit.tail)
+RPC_MESSAGE(making, struct rpc_making, MAKING_FIELDS)
+enum {
+	RPC_BYTES_written = 0 WRITTEN_FIELDS(RPC_EACH_FIELD_BYTES),
+	RPC_BYTES_name = 2, /* the lengths */
+	RPC_BYTES_part = 2,
+};
+static_assert(0 MAKING_FIELDS(RPC_EACH_FIELD_BYTES) == RPC_MAKING_BYTES, "rpc.h has the length");
+
 enum { INO_BYTES = 8 };
 
 #define GRANT_FIELDS(F)    \
@@ -344,7 +352,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_LINK, link, link)                      \
 	F(RPC_RENAME, rename, rename)                \
 	F(RPC_COMMIT, commit, commit)                \
-	F(RPC_MAKE, make, commit)                    \
+	F(RPC_MAKE, makes, makes)                    \
 	F(RPC_REMOVALS, tail, removals.tail)         \
 	F(RPC_GRANT, grant, grant)                   \
 	F(RPC_RETURN, return, ret)                   \
@@ -444,6 +452,38 @@ static bool commit_ok(const struct rpc_commit *q)
 	       tail_of(&q->tail, RPC_EXTENT_BYTES);
 }
 
+bool rpc_put_making(struct wire_out *w, const struct rpc_making *making)
+{
+	size_t len = RPC_MAKING_BYTES + making->make.name.len + making->commit.tail.len;
+
+	if (w->overflow || len > wire_out_room(w))
+		return false;
+	put_making(w, making);
+	return true;
+}
+
+bool rpc_get_making(struct wire_in *r, struct rpc_making *making)
+{
+	if (!wire_in_left(r))
+		return false;
+	making->commit.lease = 0;
+	making->commit.keep = LEASE_NONE;
+	get_making(r, making);
+	r->truncated |= !commit_ok(&making->commit) || !S_ISREG(making->make.mode);
+	return !r->truncated;
+}
+
+static bool makes_ok(const struct rpc_makes *q)
+{
+	struct wire_in r = rpc_tail_reader(&q->tail);
+	struct rpc_making making;
+	unsigned n = 0;
+
+	while (n <= MAKES_MAX && rpc_get_making(&r, &making))
+		n++;
+	return q->numbers <= NUMBERS_ANEW && n && n <= MAKES_MAX && !r.truncated;
+}
+
 static bool lease_ok(const struct rpc_lease *q)
 {
 	return !(q->flags & ~LEASE_FLAGS_ALL) &&
@@ -485,9 +525,7 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_COMMIT:
 		return commit_ok(&q->commit);
 	case RPC_MAKE:
-		return commit_ok(&q->commit) && q->commit.make.numbers <= NUMBERS_ANEW &&
-		       S_ISREG(q->commit.make.mode) &&
-		       q->commit.tail.len == q->commit.make.nextents * RPC_EXTENT_BYTES;
+		return makes_ok(&q->makes);
 	case RPC_REMOVALS:
 		return removals_ok(&q->removals);
 	case RPC_RETURN:
@@ -583,6 +621,8 @@ size_t rpc_request_tail_at(unsigned op, uint32_t version)
 		return RPC_TAIL_AT(AUTH_FIELDS);
 	case RPC_COMMIT:
 		return RPC_TAIL_AT(COMMIT_FIELDS);
+	case RPC_MAKE:
+		return RPC_TAIL_AT(MAKES_FIELDS);
 	case RPC_RETURN:
 		return RPC_TAIL_AT(RETURN_FIELDS);
 	case RPC_STAGE:

@@ -259,17 +259,6 @@ enum {
 	COMMIT_MTIME = SET_MTIME,
 };
 
-/* A file that the client has made: the name, which nobody has, and what CREATE tells. */
-struct rpc_make {
-	uint64_t parent;
-	int64_t time; /* of the creation, which the file and its directory get */
-	uint32_t mode, umask, uid, gid;
-	uint8_t numbers;   /* enum rpc_numbers */
-	uint16_t nextents; /* that the tail has: the name before it has no fixed length */
-	struct rpc_str name;
-};
-
-/* COMMIT; MAKE, which makes the file first. -EINVAL: its number was not lent, or was used. */
 struct rpc_commit {
 	uint64_t ino;
 	uint32_t flags;
@@ -281,8 +270,40 @@ struct rpc_commit {
 	 * this COMMIT, as by RETURN. Both 0: it stays. */
 	uint64_t lease;
 	uint8_t keep;
-	struct rpc_make make; /* MAKE */
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
+};
+
+/* MAKE: files that the client has made by itself, each with what was written into it since. They
+ * are made in their order and in one transaction, and each has a status of its own. Each is checked
+ * as if it came alone, behind those before it: nobody knows which of them belong together, and
+ * programs were told of each. So one that is refused changes nothing, and neither undoes nor skips
+ * another one. A number that comes twice is used the second time, a name that comes twice is there,
+ * and a page that comes twice is not granted any more.
+ *
+ * -EINVAL: the number was not lent, or was used. -EAGAIN: the transaction has no room for it; it
+ * was not looked at, and the client sends it again. The first one never has that status.
+ *
+ * The request itself is refused, with all files, only if the session may not make any: it is
+ * read-only, or the store fails. */
+enum { MAKES_MAX = 16 };
+
+struct rpc_makes {
+	uint8_t numbers;      /* enum rpc_numbers */
+	struct rpc_tail tail; /* struct rpc_making: 1 .. MAKES_MAX */
+};
+
+/* A file that the client has made: the name, which nobody has, and what CREATE tells. */
+struct rpc_make {
+	uint64_t parent;
+	int64_t time; /* of the creation, which the file and its directory get */
+	uint32_t mode, umask, uid, gid;
+	struct rpc_str name;
+};
+
+/* An element of that tail. */
+struct rpc_making {
+	struct rpc_make make;
+	struct rpc_commit commit; /* of the new file: without lease */
 };
 
 /* REMOVALS: names of files that the client has taken away by itself, as its callers were told. They
@@ -544,6 +565,7 @@ struct rpc_request {
 		struct rpc_link link;
 		struct rpc_rename rename;
 		struct rpc_commit commit;
+		struct rpc_makes makes;
 		struct rpc_removals removals;
 		struct rpc_grant grant;
 		struct rpc_return ret;

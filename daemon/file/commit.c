@@ -13,8 +13,8 @@
 #include "daemon/file/inode_path.h"
 #include "daemon/file/unmade.h"
 
-/* Extents in one COMMIT. */
-enum { COMMIT_EXTENTS = 256 };
+/* Extents in one COMMIT, or of a file in one MAKE. */
+enum { COMMIT_EXTENTS = MAKE_BATCH_EXTENTS };
 
 bool commit_is_clean_locked(const struct inode *inode)
 {
@@ -138,44 +138,44 @@ void commit_told_by_answer(struct inode *inode, struct handle *handle)
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep);
 static void commit_is_next(struct thread_call *call);
 
+/* Room for the extents: of a COMMIT until it is answered; a MAKE's are copied at once. */
+static uint8_t *extents_room(struct inode *inode, struct io_thread *thread, size_t n)
+{
+	struct commit *c = &inode->commit;
+
+	if (inode->unmade)
+		return fs_thread_of(thread)->makes->extents;
+	c->tail = malloc(n * RPC_EXTENT_BYTES);
+	return c->tail;
+}
+
 /* Fills the request's tail with new extents. *more: not all of them fit. */
-static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool *more)
+static int take_extents_locked(
+	struct inode *inode, struct io_thread *thread, struct rpc_tail *tail, bool *more)
 {
 	struct extent batch[COMMIT_EXTENTS];
 	size_t n = extent_map_collect(&inode->map, batch, COMMIT_EXTENTS, more);
-	struct commit *c = &inode->commit;
 	struct wire_out w;
+	uint8_t *room;
 
 	*tail = (struct rpc_tail){0};
 	if (!n)
 		return 0;
-	c->tail = malloc(n * RPC_EXTENT_BYTES);
-	if (!c->tail) {
+	room = extents_room(inode, thread, n);
+	if (!room) {
 		extent_map_collected(&inode->map, false);
 		return -ENOMEM;
 	}
-	wire_out_init(&w, c->tail, n * RPC_EXTENT_BYTES);
+	wire_out_init(&w, room, n * RPC_EXTENT_BYTES);
 	for (size_t i = 0; i < n; i++)
 		rpc_put_extent(&w, &batch[i]);
-	*tail = (struct rpc_tail){.data = c->tail, .len = (uint32_t)wire_out_len(&w)};
+	*tail = (struct rpc_tail){.data = room, .len = (uint32_t)wire_out_len(&w)};
 	return 0;
-}
-
-/* The first COMMIT of a file that was made here. */
-static void fill_make_locked(struct inode *inode)
-{
-	struct rpc_request *req = &inode->commit.call.req;
-	struct rpc_make *make = &req->commit.make;
-
-	req->op = RPC_MAKE;
-	*make = inode->unmade->make;
-	make->numbers = unmade_ask_numbers(inode->fs->unmade);
-	make->nextents = (uint16_t)(req->commit.tail.len / RPC_EXTENT_BYTES);
 }
 
 /* The size goes with the last extents, and leaves out acknowledged writes that are on their way. So
  * the server's file is never longer than what has arrived of it. */
-static int fill_request_locked(struct inode *inode)
+static int fill_request_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
 	struct rpc_commit *req = &c->call.req.commit;
@@ -183,13 +183,11 @@ static int fill_request_locked(struct inode *inode)
 	int r;
 
 	c->call = (struct rpc_call){.done = commit_answered};
-	c->call.req.op = RPC_COMMIT;
+	c->call.req.op = inode->unmade ? RPC_MAKE : RPC_COMMIT;
 	*req = (struct rpc_commit){.ino = inode->ino};
-	r = take_extents_locked(inode, &req->tail, &more);
+	r = take_extents_locked(inode, thread, &req->tail, &more);
 	if (r)
 		return r;
-	if (inode->unmade)
-		fill_make_locked(inode);
 	c->covers = more ? c->done : c->changes;
 	if (c->size_dirty && !more) {
 		req->flags |= COMMIT_SIZE;
@@ -261,16 +259,42 @@ static void commit_run_locked(struct inode *inode, struct io_thread *thread)
 	fs_thread_of(thread)->nbackground++;
 }
 
+static int prepare_locked(struct inode *inode, struct io_thread *thread)
+{
+	int r = fs_is_renewing(inode->fs) ? -EIO : fill_request_locked(inode, thread);
+
+	if (r)
+		tell_failure_locked(inode, r);
+	return r;
+}
+
+/* The first COMMIT of a file that was made here is a MAKE. */
+static void send_make_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct make_batch *batch = fs_thread_of(thread)->makes;
+	struct commit *c = &inode->commit;
+
+	if (make_batch_waits(batch)) {
+		commit_run_locked(inode, thread);
+		make_batch_add(batch, &c->making);
+	} else if (!prepare_locked(inode, thread)) {
+		struct rpc_making making = {inode->unmade->make, c->call.req.commit};
+
+		commit_run_locked(inode, thread);
+		make_batch_send_one(batch, &c->making, &making);
+	}
+}
+
 static void commit_send_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
-	bool ended = fs_is_renewing(inode->fs);
-	int r = ended ? -EIO : fill_request_locked(inode);
 
-	if (r) {
-		tell_failure_locked(inode, r);
+	if (inode->unmade) {
+		send_make_locked(inode, thread);
 		return;
 	}
+	if (prepare_locked(inode, thread))
+		return;
 	/* There is nothing to tell: bytes have changed in place, or the access time is being set by
 	 * hand. */
 	if (tells_nothing(&c->call.req)) {
@@ -296,22 +320,48 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 		commit_run_locked(inode, thread);
 }
 
-static void commit_is_next(struct thread_call *call)
+/* It has run until now, and does not any more, unless it has just begun again. Ends the lock. */
+static void leave_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct inode *inode = container_of(call, struct inode, commit.behind.call);
 	struct commit *c = &inode->commit;
-	struct io_thread *thread = c->thread;
-	void (*ended)(struct inode * inode, struct io_thread * thread);
+	void (*ended)(struct inode * inode, struct io_thread * thread) =
+		inode->orphan && !c->running ? c->ended : NULL;
 
-	pthread_mutex_lock(&inode->lock);
-	c->running = false;
-	commit_send_locked(inode, thread);
-	ended = inode->orphan && !c->running ? c->ended : NULL;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
 	if (ended)
 		ended(inode, thread);
 	inode_put(inode);
+}
+
+static void commit_is_next(struct thread_call *call)
+{
+	struct inode *inode = container_of(call, struct inode, commit.behind.call);
+	struct io_thread *thread = inode->commit.thread;
+
+	pthread_mutex_lock(&inode->lock);
+	inode->commit.running = false;
+	commit_send_locked(inode, thread);
+	leave_locked(inode, thread);
+}
+
+/* The file has waited for a message. It is not to be made any more if it was forgotten. */
+static bool fill_make(struct make_entry *entry, struct rpc_making *making)
+{
+	struct inode *inode = container_of(entry, struct inode, commit.making);
+	struct commit *c = &inode->commit;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->unmade && !prepare_locked(inode, c->thread)) {
+		*making = (struct rpc_making){inode->unmade->make, c->call.req.commit};
+		pthread_mutex_unlock(&inode->lock);
+		return true;
+	}
+	c->running = false;
+	if (!inode->unmade && !commit_is_clean_locked(inode))
+		commit_start_locked(inode, c->thread);
+	leave_locked(inode, c->thread);
+	return false;
 }
 
 static void succeed_locked(struct inode *inode, struct io_thread *thread)
@@ -366,43 +416,38 @@ static void log_refused(struct inode *inode, int status)
 			path_name_inode(inode, text), errno_text(status));
 }
 
-/* It is in the list of those that are not made, until the COMMIT has ended: who looks there waits
- * for that. */
-static void make_answered_locked(struct inode *inode, const struct rpc_reply *rep)
+static void settle_locked(struct inode *inode, struct io_thread *thread, int status)
 {
-	static const struct rpc_lent none;
-	struct unmade_files *u = inode->fs->unmade;
-
-	if (inode->commit.call.req.commit.make.numbers)
-		unmade_numbers_came(u, rep->status ? &none : &rep->attr.lent);
-	if (!rep->status)
-		unmade_delete(u, steal_ptr(&inode->unmade));
-}
-
-static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
-{
-	struct inode *inode = container_of(call, struct inode, commit.call);
 	struct commit *c = &inode->commit;
-	struct io_thread *thread = c->thread;
-	void (*ended)(struct inode * inode, struct io_thread * thread);
 	uint64_t npages;
 
-	if (rep->status && !only_access(&call->req))
-		log_refused(inode, rep->status);
-	pthread_mutex_lock(&inode->lock);
 	free(steal_ptr(&c->tail));
 	c->running = false;
-	npages = extent_map_collected(&inode->map, !rep->status);
-	if (call->req.op == RPC_MAKE)
-		make_answered_locked(inode, rep);
-	if (call->req.commit.lease)
-		inode->fs->inodes->hooks->lowered(inode, thread, !rep->status);
-	if (rep->status) {
-		fail_locked(inode, thread, rep->status);
+	npages = extent_map_collected(&inode->map, !status);
+	/* It was in the list of those that are not made until the MAKE has ended: a request that
+	 * looks there waits for that. */
+	if (c->call.req.op == RPC_MAKE && !status)
+		unmade_delete(inode->fs->unmade, steal_ptr(&inode->unmade));
+	if (c->call.req.commit.lease)
+		inode->fs->inodes->hooks->lowered(inode, thread, !status);
+	if (status) {
+		fail_locked(inode, thread, status);
 	} else {
 		inode->attr.npages += npages;
 		succeed_locked(inode, thread);
 	}
+}
+
+static void commit_over(struct inode *inode, int status)
+{
+	struct commit *c = &inode->commit;
+	struct io_thread *thread = c->thread;
+	void (*ended)(struct inode * inode, struct io_thread * thread);
+
+	if (status && !only_access(&c->call.req))
+		log_refused(inode, status);
+	pthread_mutex_lock(&inode->lock);
+	settle_locked(inode, thread, status);
 	ended = inode->orphan ? c->ended : NULL;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
@@ -412,6 +457,50 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		ended(inode, thread);
 	inode_put(inode);
 }
+
+static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	commit_over(container_of(call, struct inode, commit.call), rep->status);
+}
+
+static void make_answered(struct make_entry *entry, int status)
+{
+	commit_over(container_of(entry, struct inode, commit.making), status);
+}
+
+/* The server is asked again. */
+static void make_again(struct make_entry *entry)
+{
+	struct inode *inode = container_of(entry, struct inode, commit.making);
+	struct commit *c = &inode->commit;
+	struct io_thread *thread = c->thread;
+
+	pthread_mutex_lock(&inode->lock);
+	c->running = false;
+	extent_map_collected(&inode->map, false);
+	c->set |= c->telling;
+	c->telling = 0;
+	commit_start_locked(inode, thread);
+	leave_locked(inode, thread);
+}
+
+static uint8_t ask_numbers(struct io_thread *thread)
+{
+	return unmade_ask_numbers(thread->fs->unmade);
+}
+
+static void numbers_came(struct io_thread *thread, const struct rpc_lent *lent)
+{
+	unmade_numbers_came(thread->fs->unmade, lent);
+}
+
+const struct make_hooks commit_make_hooks = {
+	.fill = fill_make,
+	.answered = make_answered,
+	.again = make_again,
+	.ask_numbers = ask_numbers,
+	.numbers_came = numbers_came,
+};
 
 /* ---- who wants one --------------------------------------------------------------------------- */
 
@@ -472,8 +561,10 @@ void commit_forget_locked(struct inode *inode)
 bool commit_tick(struct io_thread *thread)
 {
 	struct list *dirty = &fs_thread_of(thread)->dirty;
+	struct make_batch *makes = fs_thread_of(thread)->makes;
 
 	removed_flush(thread->fs->removed, thread);
+	make_batch_hold(makes);
 	list_for_each_safe (pos, dirty) {
 		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
 		struct commit *c = &inode->commit;
@@ -491,5 +582,6 @@ bool commit_tick(struct io_thread *thread)
 		if (unlist)
 			inode_put(inode);
 	}
+	make_batch_let_go(makes);
 	return list_empty(dirty) && !removed_any(thread->fs->removed);
 }

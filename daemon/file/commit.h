@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "daemon/file/make_batch.h"
 #include "daemon/file/removed.h"
 #include "daemon/remote/remote.h"
 
@@ -31,6 +32,7 @@ struct request;
 
 struct commit {
 	struct rpc_call call;
+	struct make_entry making; /* of a file that is made by it: a MAKE tells call.req.commit */
 	struct io_thread *thread; /* that sent the COMMIT on its way */
 	struct removed_behind behind;
 	bool running;
@@ -112,6 +114,9 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread);
 /* The server won't take the changes, and the right to them goes: nothing is dirty any more. The
  * failure was told. A file that the server does not know will never be there. */
 void commit_forget_locked(struct inode *inode);
+
+/* Of each thread's make_batch. */
+extern const struct make_hooks commit_make_hooks;
 
 /* Commits the inodes of the thread's dirty list, and sends the names that were removed (removed.h).
  * Returns whether the list is empty now, and no such name is left. */

@@ -99,6 +99,33 @@ static bool is_refused(struct inode *inode)
 	return refused;
 }
 
+/* Sends all that it is about, many in one message, before it waits for the first one. */
+static void send_all(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct fs *fs = req->thread->fs;
+	struct make_batch *makes = fs_thread_of(req->thread)->makes;
+	uint64_t number = 0, ino;
+
+	make_batch_hold(makes);
+	while ((ino = unmade_find(fs->unmade, &op->about, op->made_last, &number))) {
+		struct inode *inode = inode_find(fs, ino);
+
+		if (!inode)
+			continue;
+		if (!is_refused(inode))
+			commit_start(inode, req->thread);
+		inode_put(inode);
+	}
+	make_batch_let_go(makes);
+}
+
+static bool send_and_wait(struct request *req)
+{
+	send_all(req);
+	return next(req);
+}
+
 /* True: all are made. */
 static bool next(struct request *req)
 {
@@ -126,7 +153,7 @@ static void all_are_removed(struct request *req, int status)
 	struct op *op = op_of(req);
 
 	op->wait = OP_RUNS;
-	if (status == -ECANCELED || next(req))
+	if (status == -ECANCELED || send_and_wait(req))
 		op->made(req, status == -ECANCELED ? status : 0);
 }
 
@@ -145,7 +172,7 @@ bool make_first(struct request *req, const struct op_about *about,
 	op->made = then;
 	if (!removed_wait(req, removed_before(fs->removed, about), all_are_removed))
 		return false;
-	return next(req);
+	return send_and_wait(req);
 }
 
 static int refusal_of(struct inode *inode)

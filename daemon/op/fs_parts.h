@@ -23,6 +23,7 @@ struct inherited;
 struct inode;
 struct inode_table;
 struct landing;
+struct make_batch;
 struct lease_keeper;
 struct pause;
 struct abandoned;
@@ -54,6 +55,7 @@ struct fs_thread {
 	int64_t next_commit_ms, next_idle_ms;
 	struct landing *landing;
 	struct freeze_thread *freeze;
+	struct make_batch *makes;
 	unsigned nrunning;      /* while session_renewal.c counts them */
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;

@@ -253,12 +253,14 @@ void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 	thread->shared = &fs->requests;
 	*ft = (struct fs_thread){.thread = thread,
 		.landing = &fs->parts->threads[thread->index].landing,
-		.freeze = &fs->parts->threads[thread->index].freeze};
+		.freeze = &fs->parts->threads[thread->index].freeze,
+		.makes = &fs->parts->threads[thread->index].makes};
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
 	list_init(&ft->lock_waits);
 	snapshot_freeze_thread_init(ft->freeze, thread);
+	make_batch_init(ft->makes, thread, &commit_make_hooks);
 }
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)

@@ -11,6 +11,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/make_batch.h"
 #include "daemon/file/removed.h"
 #include "daemon/file/unmade.h"
 #include "daemon/kcache/expire.h"
@@ -29,6 +30,7 @@
 struct fs_thread_parts {
 	struct landing landing;
 	struct freeze_thread freeze;
+	struct make_batch makes;
 };
 
 struct fs_parts {
@@ -68,6 +70,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	for (unsigned i = 0; i < IO_THREADS_MAX; i++) {
 		fs->threads[i].landing = &parts->threads[i].landing;
 		fs->threads[i].freeze = &parts->threads[i].freeze;
+		fs->threads[i].makes = &parts->threads[i].makes;
 	}
 	fs->access = &parts->access;
 	fs->inodes = &parts->inodes;

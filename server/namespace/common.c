@@ -39,6 +39,13 @@ int ns_room(struct ns_call *c, uint64_t npages, bool grows)
 	return err;
 }
 
+bool ns_more_room(struct ns_call *c, uint64_t npages)
+{
+	uint64_t quota = quota_on(c->v) ? ROOM_PAGES_QUOTA : 0;
+
+	return store_has_room(c->m->store, npages + quota, 0) && !ns_room(c, npages, false);
+}
+
 int ns_no_quota(struct ns_call *c)
 {
 	if (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_retry))

@@ -5,6 +5,7 @@
 
 #include "server/namespace/ns.h"
 #include "server/namespace/squash_request.h"
+#include "server/namespace/written.h"
 
 static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_LOOKUP] = ns_lookup,
@@ -69,8 +70,8 @@ static bool changes(const struct rpc_request *req)
 	return (req->op >= RPC_SETATTR && !gives_back && !reads) || req->op == RPC_UNPROTECT;
 }
 
-/* The operations that give a file bytes, pages or a size. Names, and the bytes in memory that is
- * still there, can be read, so that they can be saved. */
+/* The operations that give a file bytes, pages or a size; MAKE looks at each file itself. Names,
+ * and the bytes in memory that is still there, can be read, so that they can be saved. */
 static bool needs_memory(const struct rpc_request *req)
 {
 	switch (req->op) {
@@ -81,8 +82,7 @@ static bool needs_memory(const struct rpc_request *req)
 	case RPC_SETATTR:
 		return req->setattr.valid & SET_SIZE;
 	case RPC_COMMIT:
-	case RPC_MAKE:
-		return req->commit.tail.len || req->commit.flags & (COMMIT_SIZE | COMMIT_MTIME);
+		return written_needs_memory(&req->commit);
 	default:
 		return false;
 	}

@@ -67,6 +67,8 @@ int ns_getlk(struct ns_call *c);
 
 /* Room in the store for the operation; grows: it makes records that stay. */
 int ns_room(struct ns_call *c, uint64_t npages, bool grows);
+/* After ns_room() has allowed what the operation needs, without growth: is there so much more? */
+bool ns_more_room(struct ns_call *c, uint64_t npages);
 
 /* A quota is used up: -EDQUOT with its text, or NS_PARK where an ended session may give some back.
  */
@@ -101,7 +103,7 @@ int ns_check_expected(
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
 
 /* Numbers that the session asks for by CREATE or MAKE, and may have (enum rpc_numbers). They come
- * with the operation's other changes; without room for them it goes on. In commit.c. */
+ * with the operation's other changes; without room for them it goes on. In make.c. */
 bool ns_may_lend(struct ns_call *c, uint8_t numbers);
 int ns_lend(struct ns_call *c, uint8_t numbers, struct rpc_lent *lent);
 

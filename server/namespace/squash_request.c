@@ -135,24 +135,30 @@ bool squash_request_mode(const struct squash *squash, uint32_t before, struct rp
 	return false;
 }
 
+static void squash_written(const struct squash *squash, struct rpc_commit *commit)
+{
+	if (squash->kind == SQUASH_ALL)
+		commit->flags &= ~(uint32_t)SET_OWNERS;
+	commit->uid = squash_uid(squash, commit->uid);
+	commit->gid = squash_gid(squash, commit->gid);
+}
+
 static int squash_commit(const struct squash_call *c)
 {
-	struct rpc_commit *commit = &c->req->commit;
-
-	if (c->squash->kind == SQUASH_ALL)
-		commit->flags &= ~(uint32_t)SET_OWNERS;
-	squash_owner(c, &commit->uid, &commit->gid);
+	squash_written(c->squash, &c->req->commit);
 	return 0;
 }
 
-/* It was answered to its caller before the server squashed. */
-static int squash_make_told(const struct squash_call *c)
+void squash_request_making(const struct squash *squash, struct rpc_making *making)
 {
-	struct rpc_make *make = &c->req->commit.make;
+	struct rpc_make *make = &making->make;
 
-	squash_owner(c, &make->uid, &make->gid);
+	if (squash->kind == SQUASH_NONE)
+		return;
+	make->uid = squash_uid(squash, make->uid);
+	make->gid = squash_gid(squash, make->gid);
 	make->mode &= ~(uint32_t)(S_ISUID | S_ISGID);
-	return squash_commit(c);
+	squash_written(squash, &making->commit);
 }
 
 /* ---- extended attributes --------------------------------------------------------------------- */
@@ -208,7 +214,6 @@ static int (*const rules[RPC_OP_MAX])(const struct squash_call *c) = {
 	[RPC_SYMLINK] = squash_make,
 	[RPC_RENAME] = squash_rename,
 	[RPC_COMMIT] = squash_commit,
-	[RPC_MAKE] = squash_make_told,
 	[RPC_SETXATTR] = squash_setxattr,
 	[RPC_REMOVEXATTR] = squash_removexattr,
 };

@@ -48,6 +48,10 @@
  * refused, and *why has a text of static storage. */
 int squash_request(const struct squash *squash, struct rpc_request *req, struct rpc_str *why);
 
+/* The same for a file of MAKE: it was answered to its caller before the server squashed, so it is
+ * never refused. */
+void squash_request_making(const struct squash *squash, struct rpc_making *making);
+
 /* The rights that the most powerful of the session's users has: where COMMIT, which has no rights
  * of its own, may change the mode and owners. */
 struct rights squash_request_rights(const struct squash *squash);

@@ -113,7 +113,7 @@ int inode_add(struct volume *v, struct stored_inode *i)
 	err = inode_count(v, &(struct quota_share){0}, &i->counted);
 	if (err)
 		return err;
-	return store_append(
+	return store_add(
 		v->store, STORE_INODE, STORE_KEY(i->key), buf, inode_record_encode(i, buf));
 }
 

@@ -63,7 +63,7 @@ void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_
 /* The same with a number that was lent, so that it is not taken now. */
 void inode_init_lent(struct volume *v, struct stored_inode *i, uint64_t ino, uint32_t mode,
 	uint32_t uid, uint32_t gid, int64_t now);
-/* The first save; it packs the table's pages full. */
+/* The first save; it packs the table's pages full. An inode that has the number is damage. */
 int inode_add(struct volume *v, struct stored_inode *i);
 int inode_delete(struct volume *v, const struct stored_inode *i);
 

@@ -451,6 +451,16 @@ int store_append(
 	return accessed(s, rc);
 }
 
+int store_add(
+	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
+{
+	int rc = store_put_record(s, table, &key, data, len, MDB_APPEND);
+
+	if (rc == MDB_KEYEXIST) /* not the greatest key */
+		rc = store_put_record(s, table, &key, data, len, MDB_NOOVERWRITE);
+	return rc == MDB_KEYEXIST ? store_damaged(s, table, key) : accessed(s, rc);
+}
+
 int store_del(struct store *s, enum store_table table, struct store_key key)
 {
 	uint64_t buf[2];

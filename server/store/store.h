@@ -153,6 +153,9 @@ int store_put(struct store *s, enum store_table table, struct store_key key, con
 /* As store_put(), but packs pages full where keys grow. */
 int store_append(struct store *s, enum store_table table, struct store_key key, const void *data,
 	size_t len);
+/* The same for a new record: one that is there already is damage. */
+int store_add(struct store *s, enum store_table table, struct store_key key, const void *data,
+	size_t len);
 int store_del(struct store *s, enum store_table table, struct store_key key);
 
 /* Each table has one position, which is valid until the table is changed. store_seek() finds the

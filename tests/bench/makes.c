@@ -1,8 +1,9 @@
-/* makes.c - how many files a second the server makes by MAKE: makes shm|tcp FILES [DEPTH]
+/* makes.c - how many files a second the server makes by MAKE: makes shm|tcp FILES [DEPTH [BATCH]]
  *
- * Starts a server. A client without FUSE makes so many empty files in one folder, DEPTH (16) at a
- * time, one in each slot. Prints "makes FILES SECONDS", and for each thread of the server that took
- * time "cpu THREAD SECONDS". The replies, and the number of files at the end, are checked.
+ * Starts a server. A client without FUSE makes so many empty files in one folder, BATCH (1) by each
+ * message, with DEPTH (16) messages on their way, one in each slot. Prints "makes FILES SECONDS",
+ * and for each thread of the server that took time meanwhile "cpu THREAD SECONDS". The replies, and
+ * the number of files at the end, are checked.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,13 +27,13 @@ enum { LENT_MAX = 2 };
 
 static enum transport_kind kind;
 static uint64_t nfiles;
-static unsigned depth = CLIENT_SLOTS;
+static unsigned depth = CLIENT_SLOTS, batch = 1;
 
 static struct test_server server;
 static struct rpc_client client;
 static uint64_t folder;
 static struct rpc_lent lent[LENT_MAX]; /* the first ones are next */
-static char names[CLIENT_SLOTS][24];
+static uint8_t tails[CLIENT_SLOTS][4096];
 
 static struct rpc_str str(const char *s)
 {
@@ -93,56 +94,85 @@ static void make_first(void)
 	}
 }
 
-static void send_make(unsigned slot, uint64_t n)
-{
-	struct rpc_request req = {.op = RPC_MAKE,
-		.commit = {.ino = next_number(),
-			.make = {.parent = folder,
-				.time = clock_ns(CLOCK_REALTIME),
-				.mode = S_IFREG | 0644,
-				.numbers = lent[1].n ? NUMBERS_NONE : NUMBERS_MORE}}};
-
-	snprintf(names[slot], sizeof(names[slot]), "file%" PRIu64, n);
-	req.commit.make.name = str(names[slot]);
-	client_number(&client, slot, &req);
-	client_send(&client, &req);
-}
-
 static bool has_numbers(void)
 {
 	return lent[0].n;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Sends the files from n on that it has numbers for, `batch` at most. Returns how many. */
+static unsigned send_make(unsigned slot, uint64_t n)
+{
+	uint64_t max = least(batch, nfiles - n);
+	struct rpc_request req = {
+		.op = RPC_MAKE, .makes.numbers = lent[1].n ? NUMBERS_NONE : NUMBERS_MORE};
+	struct wire_out w;
+	unsigned count = 0;
+	char name[24];
+
+	wire_out_init(&w, tails[slot], sizeof(tails[slot]));
+	for (; count < max && has_numbers(); count++) {
+		struct rpc_making making = {.commit.ino = next_number(),
+			.make = {.parent = folder,
+				.time = clock_ns(CLOCK_REALTIME),
+				.mode = S_IFREG | 0644}};
+
+		snprintf(name, sizeof(name), "file%" PRIu64, n + count);
+		making.make.name = str(name);
+		assert_true(rpc_put_making(&w, &making));
+	}
+	req.makes.tail = (struct rpc_tail){tails[slot], (uint32_t)wire_out_len(&w), 0};
+	client_number(&client, slot, &req);
+	client_send(&client, &req);
+	return count;
+}
+
+/* Returns how many files the answer is about. */
+static unsigned take_answer(unsigned *slot)
+{
+	struct rpc_reply rep;
+
+	client_receive(&client, &rep);
+	assert_int_equal(rep.op, RPC_MAKE);
+	assert_int_equal(rep.status, 0);
+	for (unsigned i = 0; i < rep.makes.n; i++)
+		assert_int_equal(rep.makes.status[i], 0);
+	take_numbers(&rep.makes.lent);
+	*slot = rep.slot;
+	return rep.makes.n;
 }
 
 static void make_all(void)
 {
 	uint64_t sent = 0, done = 0;
 	bool idle[CLIENT_SLOTS];
-	struct rpc_reply rep;
 
 	memset(idle, true, sizeof(idle));
 	while (done < nfiles) {
+		unsigned answered;
+
 		for (unsigned slot = 0; slot < depth; slot++) {
 			if (!idle[slot] || sent == nfiles || !has_numbers())
 				continue;
-			send_make(slot, sent++);
+			sent += send_make(slot, sent);
 			idle[slot] = false;
 		}
 		if (sent == done)
 			fail_msg("the server lends no inode numbers any more, after %" PRIu64
 				 " files",
 				done);
-		client_receive(&client, &rep);
-		assert_int_equal(rep.op, RPC_MAKE);
-		assert_int_equal(rep.status, 0);
-		take_numbers(&rep.attr.lent);
-		idle[rep.slot] = true;
-		done++;
+		done += take_answer(&answered);
+		idle[answered] = true;
 	}
 }
 
 static void check_all(void)
 {
-	struct rpc_request req = {.op = RPC_LOOKUP, .name = {folder, str(names[0])}};
+	struct rpc_request req = {.op = RPC_LOOKUP, .name = {folder, str("file0")}};
 	struct rpc_reply rep;
 
 	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
@@ -177,22 +207,53 @@ static double thread_seconds(const char *task, char name[32])
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-static void print_cpu(void)
+/* What the server's threads have taken so far. */
+struct cpu {
+	char task[256], name[32];
+	double seconds;
+};
+enum { THREADS_MAX = 64 };
+
+static unsigned read_cpu(struct cpu v[THREADS_MAX])
 {
-	char path[64], name[32];
+	char path[64];
 	struct dirent *entry;
+	unsigned n = 0;
 	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", server.pid);
 	tasks = opendir(path);
 	assert_non_null(tasks);
-	while ((entry = readdir(tasks))) {
-		double seconds = entry->d_name[0] == '.' ? 0 : thread_seconds(entry->d_name, name);
-
-		if (seconds > 0)
-			printf("cpu %s %.2f\n", name, seconds);
+	while (n < THREADS_MAX && (entry = readdir(tasks))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(v[n].task, sizeof(v[n].task), "%s", entry->d_name);
+		v[n].seconds = thread_seconds(entry->d_name, v[n].name);
+		n++;
 	}
 	closedir(tasks);
+	return n;
+}
+
+static double seconds_before(const char *task, const struct cpu *v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(v[i].task, task))
+			return v[i].seconds;
+	return 0;
+}
+
+static void print_cpu(const struct cpu *before, unsigned nbefore)
+{
+	struct cpu now[THREADS_MAX];
+	unsigned n = read_cpu(now);
+
+	for (unsigned i = 0; i < n; i++) {
+		double seconds = now[i].seconds - seconds_before(now[i].task, before, nbefore);
+
+		if (seconds > 0)
+			printf("cpu %s %.2f\n", now[i].name, seconds);
+	}
 }
 
 /* Numbers are lent while there is room for the files to come. */
@@ -210,6 +271,8 @@ static void start_server(void)
 
 static void run(void **state)
 {
+	struct cpu before[THREADS_MAX];
+	unsigned nbefore;
 	int64_t begin;
 
 	(void)state;
@@ -218,11 +281,12 @@ static void run(void **state)
 	client_begin(&client);
 	make_folder();
 	make_first();
+	nbefore = read_cpu(before);
 	begin = clock_ns(CLOCK_MONOTONIC);
 	make_all();
 	printf("makes %" PRIu64 " %.6f\n", nfiles,
 		(double)(clock_ns(CLOCK_MONOTONIC) - begin) / 1e9);
-	print_cpu();
+	print_cpu(before, nbefore);
 	check_all();
 	client_bye(&client);
 	client_fini(&client);
@@ -239,8 +303,12 @@ int main(int argc, char **argv)
 	nfiles = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
 	if (argc > 3)
 		depth = (unsigned)strtoul(argv[3], NULL, 10);
-	if (!known || argc > 4 || !nfiles || !depth || depth > CLIENT_SLOTS) {
-		fprintf(stderr, "usage: makes shm|tcp FILES [DEPTH, up to %d]\n", CLIENT_SLOTS);
+	if (argc > 4)
+		batch = (unsigned)strtoul(argv[4], NULL, 10);
+	if (!known || argc > 5 || !nfiles || !depth || depth > CLIENT_SLOTS || !batch ||
+		batch > MAKES_MAX) {
+		fprintf(stderr, "usage: makes shm|tcp FILES [DEPTH, up to %d [BATCH, up to %d]]\n",
+			CLIENT_SLOTS, MAKES_MAX);
 		return 2;
 	}
 	return cmocka_run_group_tests_name("makes", all, NULL, NULL);

@@ -102,6 +102,24 @@ pack_small() {
 	[ $((kept - none)) -le $((files + 7)) ]
 }
 
+make_kept() {
+	fsop make-kept "$mnt" 100
+}
+
+# bats test_tags=only:tcp
+@test "with names=local a sync of a folder tells of 100 files that are open by some seven RPCs" {
+	options=(-o names=local)
+	none=$(cost rpcs in_new true)
+	rm_folder
+	rpcs=$(cost rpcs in_new make_kept)
+	echo "RPCs: $none for the folder, $rpcs with 100 files"
+	[ "$(total writes)" -eq 100 ]
+	# Seven messages hold them. The first file costs a CREATE, and so does the one that finds no number left, and
+	# the pages a GRANT. Each thread also sends once a second those that wait, which counts on a slow machine.
+	[ $((rpcs - none)) -ge 7 ]
+	[ $((rpcs - none)) -le 15 ]
+}
+
 # cp(1) sets an access list that says what the mode says.
 keep_all() {
 	cp -a "$dir/tree"/* "$mnt"

@@ -278,6 +278,28 @@ static int hold(char **args)
 	return n < 0 ? -errno : 0;
 }
 
+/* Makes so many files in a folder, writes a byte to each, and keeps them open while it syncs the
+ * folder. */
+static int make_kept(char **args)
+{
+	autoclose int dir = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unsigned long n = strtoul(args[1], NULL, 10);
+	char name[32];
+
+	if (dir < 0)
+		return -errno;
+	for (unsigned long i = 0; i < n; i++) {
+		int fd;
+
+		snprintf(name, sizeof(name), "kept.%lu", i);
+		/* The end of the process closes it. */
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 || operation_write(fd, "x", 1) < 0)
+			return -errno;
+	}
+	return fsync(dir) < 0 ? -errno : 0;
+}
+
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /* Each kind of lock has ten bytes of its own, or the whole file. */
@@ -796,6 +818,7 @@ static const struct operation operations[] = {
 	{"map-and-store-on", 1, map_and_store_on},
 	{"copy-range", 5, copy_range},
 	{"hold", 1, hold},
+	{"make-kept", 2, make_kept},
 	{"hold-locks", 1, hold_locks},
 	{"count-locks", 1, count_locks},
 	{"wait-for-lock", 1, wait_for_lock},

@@ -48,6 +48,20 @@ static void walk_dirents(const struct rpc_readdir_reply *rep)
 		demand(d.name.len && !memchr(d.name.s, '/', d.name.len));
 }
 
+static void walk_makings(const struct rpc_tail *tail)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_making m;
+	unsigned n = 0;
+
+	for (; rpc_get_making(&r, &m); n++) {
+		demand(m.make.name.len && !memchr(m.make.name.s, '/', m.make.name.len));
+		demand(!m.commit.lease && m.commit.tail.len % RPC_EXTENT_BYTES == 0);
+		walk_extents(&m.commit.tail);
+	}
+	demand(!r.truncated && n && n <= MAKES_MAX);
+}
+
 static void try_request(uint32_t version, const uint8_t *data, size_t len)
 {
 	struct rpc_request q;
@@ -57,6 +71,8 @@ static void try_request(uint32_t version, const uint8_t *data, size_t len)
 		return;
 	if (q.op == RPC_COMMIT)
 		walk_extents(&q.commit.tail);
+	if (q.op == RPC_MAKE)
+		walk_makings(&q.makes.tail);
 	demand_same(
 		rpc_request_encode(&q, version, out, sizeof(out), &out_len), out_len, data, len);
 }

@@ -77,6 +77,7 @@ static inline int setup(void **state)
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
+	make_batch_init(ft->makes, &fx.thread, &commit_make_hooks);
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFREG;
 	inode_remember(fx.inode);

@@ -142,6 +142,46 @@ static struct rpc_request try_commit(void)
 	return req;
 }
 
+/* The first of the inode numbers that come with a file. */
+static uint64_t lend(void)
+{
+	struct rpc_request req = create_request(RPC_CREATE, "lends", S_IFREG);
+	struct rpc_reply rep;
+
+	req.create.numbers = NUMBERS_ANEW;
+	assert_int_equal(call(req, &rep), 0);
+	assert_int_equal(rep.entry.lent.n, NUMBERS_LENT);
+	return rep.entry.lent.first;
+}
+
+/* n files; every fourth has the name of the one before it. */
+enum { TAKEN_EACH = 4 };
+
+static struct rpc_request make_request(uint64_t first, unsigned n)
+{
+	static uint8_t tail[RPC_MSG_BYTES];
+	struct wire_out w;
+	char name[16];
+
+	wire_out_init(&w, tail, sizeof(tail));
+	for (unsigned i = 0; i < n; i++) {
+		struct rpc_making m = {.commit.ino = first + i,
+			.make = {.parent = ROOT_INO, .time = (int64_t)i, .mode = S_IFREG | 0644}};
+
+		snprintf(name, sizeof(name), "made %u",
+			i % TAKEN_EACH == TAKEN_EACH - 1 ? i - 1 : i);
+		m.make.name = str(name);
+		assert_true(rpc_put_making(&w, &m));
+	}
+	return (struct rpc_request){
+		.op = RPC_MAKE, .makes = {NUMBERS_MORE, {tail, (uint32_t)wire_out_len(&w), 0}}};
+}
+
+static struct rpc_request try_make(void)
+{
+	return make_request(lend(), MAKES_MAX);
+}
+
 static struct rpc_request try_grant(void)
 {
 	return (struct rpc_request){.op = RPC_GRANT, .grant = {16, false}};
@@ -232,6 +272,7 @@ static const struct attempt {
 	{"rmdir", try_rmdir},
 	{"rename", try_rename},
 	{"commit", try_commit},
+	{"make", try_make},
 	{"grant", try_grant},
 	{"return grants", try_return_grants},
 	{"return inodes", try_return_inodes},
@@ -402,6 +443,65 @@ static void create__leaves_one_inode_when_killed_before_the_reply(void **state)
 	assert_int_equal(rep.entry.attr.nlink, 1);
 }
 
+/* Each file is there or is not as its status says, and no other one. */
+static void makes__are_told_one_by_one_when_killed_before_the_reply(void **state)
+{
+	uint64_t first = lend(), before = count_inodes();
+	struct rpc_request req = make_request(first, MAKES_MAX);
+	struct reply_bytes bytes;
+	struct rpc_reply rep;
+	char name[16];
+
+	client_number(&client, SLOT, &req);
+	client_send(&client, &req);
+	restart();
+	client_send(&client, &req);
+	keep_reply(&bytes, 0);
+	assert_int_equal(rpc_reply_decode(&rep, RMEMFS_WIRE_VERSION, bytes.bytes, bytes.len), 0);
+	assert_int_equal(rep.makes.n, MAKES_MAX);
+	for (unsigned i = 0; i < MAKES_MAX; i++)
+		assert_int_equal(
+			rep.makes.status[i], i % TAKEN_EACH == TAKEN_EACH - 1 ? -EEXIST : 0);
+	assert_int_equal(count_inodes(), before + MAKES_MAX - MAKES_MAX / TAKEN_EACH);
+	for (unsigned i = 0; i < MAKES_MAX; i += TAKEN_EACH) {
+		snprintf(name, sizeof(name), "made %u", i);
+		assert_int_equal(call(name_request(RPC_LOOKUP, name), &rep), 0);
+		assert_int_equal(rep.entry.attr.ino, first + i);
+	}
+}
+
+/* The channel ends, and none of the files is made. */
+static void assert_malformed(struct rpc_request req, uint64_t inodes)
+{
+	client_number(&client, SLOT, &req);
+	client_send(&client, &req);
+	client_wait_closed(&client);
+	client.seq[SLOT]--;
+	reconnect();
+	assert_int_equal(count_inodes(), inodes);
+}
+
+static void makes__that_are_malformed_make_nothing(void **state)
+{
+	uint64_t first = lend(), inodes = count_inodes();
+	struct rpc_request req = make_request(first, MAKES_MAX + 1);
+	struct rpc_reply rep;
+
+	assert_malformed(req, inodes);
+	req = make_request(first, MAKES_MAX);
+	req.makes.tail.len = 0;
+	assert_malformed(req, inodes);
+	req = make_request(first, MAKES_MAX);
+	req.makes.tail.len--;
+	assert_malformed(req, inodes);
+	req = make_request(first, MAKES_MAX);
+	req.makes.numbers = UINT8_MAX;
+	assert_malformed(req, inodes);
+	req = make_request(first, 1);
+	assert_int_equal(client_call(&client, SLOT, &req, &rep), 0);
+	assert_int_equal(count_inodes(), inodes + 1);
+}
+
 static int set_up(void **state)
 {
 	server_init(&server, driver_kind);
@@ -425,6 +525,8 @@ int driver_run_mutations(void)
 		MUTATION_TEST(mutation__is_executed_once_when_the_reply_is_dropped),
 		MUTATION_TEST(mutation__is_executed_once_when_killed_before_the_reply),
 		MUTATION_TEST(create__leaves_one_inode_when_killed_before_the_reply),
+		MUTATION_TEST(makes__are_told_one_by_one_when_killed_before_the_reply),
+		MUTATION_TEST(makes__that_are_malformed_make_nothing),
 	};
 
 	return cmocka_run_group_tests_name("mutations", tests, NULL, NULL);

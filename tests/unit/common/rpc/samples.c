@@ -1,6 +1,7 @@
 /* samples.c - a message of each kind. */
 #include "tests/unit/common/rpc/samples.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,6 +60,24 @@ static struct rpc_tail removals_tail(void)
 	rpc_put_removal(&w,
 		&(struct rpc_removal){UINT64_MAX, 8, 0, false, str("..twenty-four-more-bytes!")});
 	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
+}
+
+/* Two files, and so longer than the other tails. */
+static struct rpc_tail makings_tail(void)
+{
+	static uint8_t bytes[512];
+	struct rpc_commit commit = {5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7, 0640, 8, 9, 0,
+		LEASE_NONE, extents_tail()};
+	struct wire_out w;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	rpc_put_making(
+		&w, &(struct rpc_making){{1, -8, 0100644, 022, 10, 11, str("made")}, commit});
+	commit.ino = 6;
+	commit.tail = (struct rpc_tail){0};
+	rpc_put_making(
+		&w, &(struct rpc_making){{2, 0, 0100600, 0, 0, UINT32_MAX, str("empty")}, commit});
+	return (struct rpc_tail){bytes, (uint32_t)wire_out_len(&w)};
 }
 
 static struct rights rights_of(uint32_t owner)
@@ -154,14 +173,10 @@ struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
-			0100640, 8, 9, 77, LEASE_SHARED, {0}, extents_tail()};
+			0100640, 8, 9, 77, LEASE_SHARED, extents_tail()};
 		break;
 	case RPC_MAKE:
-		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
-			0640, 8, 9, 0, LEASE_NONE,
-			{1, -8, 0100644, 022, 10, 11, NUMBERS_ANEW,
-				sizeof(tail_bytes) / RPC_EXTENT_BYTES, str("made")},
-			extents_tail()};
+		q.makes = (struct rpc_makes){NUMBERS_ANEW, makings_tail()};
 		break;
 	case RPC_REMOVALS:
 		q.removals.tail = removals_tail();
@@ -314,12 +329,13 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_GETATTR:
 	case RPC_SETATTR:
 	case RPC_COMMIT:
-	case RPC_MAKE:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:
-		p.attr = (struct rpc_attr_reply){attr_of(8), {LEASE_SHARED, 9, 10}, {0}};
-		if (op == RPC_MAKE)
-			p.attr.lent = (struct rpc_lent){1ull << 40, NUMBERS_LENT};
+		p.attr = (struct rpc_attr_reply){attr_of(8), {LEASE_SHARED, 9, 10}};
+		break;
+	case RPC_MAKE:
+		p.makes = (struct rpc_makes_reply){
+			3, {0, -EEXIST, -EINVAL}, {1ull << 40, NUMBERS_LENT}};
 		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:

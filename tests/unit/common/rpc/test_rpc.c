@@ -444,6 +444,112 @@ static void removals__out_of_range(void **state)
 	assert_refused(&q);
 }
 
+/* A file that is right; and a request with n - 1 such files before this one. */
+static struct rpc_making sample_making(void)
+{
+	struct rpc_request q = request_of(RPC_MAKE);
+	struct wire_in r = rpc_tail_reader(&q.makes.tail);
+	struct rpc_making m;
+
+	assert_true(rpc_get_making(&r, &m));
+	return m;
+}
+
+static struct rpc_request makes_of(const struct rpc_making *m, unsigned n)
+{
+	static uint8_t bytes[1 << 17];
+	struct rpc_request q = request_of(RPC_MAKE);
+	struct rpc_making whole = sample_making();
+	struct wire_out w;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	for (unsigned i = 0; i < n; i++)
+		assert_true(rpc_put_making(&w, i + 1 < n ? &whole : m));
+	q.makes.tail = (struct rpc_tail){bytes, (uint32_t)wire_out_len(&w)};
+	return q;
+}
+
+static void assert_making_refused(const struct rpc_making *m)
+{
+	for (unsigned n = 1; n <= MAKES_MAX; n += MAKES_MAX - 1) {
+		struct rpc_request q = makes_of(m, n);
+
+		assert_refused(&q);
+	}
+}
+
+static void makes__have_their_number_and_length(void **state)
+{
+	struct rpc_making m = sample_making();
+	struct rpc_request q = makes_of(&m, MAKES_MAX);
+	uint32_t one = makes_of(&m, 1).makes.tail.len, all = q.makes.tail.len;
+	size_t len;
+
+	assert_int_equal(all, MAKES_MAX * one);
+	/* Only whole files are taken. */
+	for (uint32_t cut = 1; cut <= 2 * one; cut++) {
+		q.makes.tail.len = cut;
+		if (cut % one) {
+			assert_refused(&q);
+			continue;
+		}
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(decode_request(buf, len), 0);
+	}
+	q.makes.tail.len = 0;
+	assert_refused(&q);
+	q = makes_of(&m, MAKES_MAX + 1);
+	assert_refused(&q);
+	q = makes_of(&m, 1);
+	q.makes.numbers = NUMBERS_ANEW + 1;
+	assert_refused(&q);
+}
+
+static void makes__out_of_range(void **state)
+{
+	struct rpc_making m = sample_making();
+
+	m.make.mode = S_IFDIR | 0755;
+	assert_making_refused(&m);
+	m.make.mode = 0644;
+	assert_making_refused(&m);
+	m = sample_making();
+	m.make.name = (struct rpc_str){"a/b", 3};
+	assert_making_refused(&m);
+	m.make.name.len = 0;
+	assert_making_refused(&m);
+	m.make.name = (struct rpc_str){"..", 2};
+	assert_making_refused(&m);
+	m = sample_making();
+	m.commit.flags = SET_CTIME;
+	assert_making_refused(&m);
+	m = sample_making();
+	m.commit.size = (uint64_t)INT64_MAX + 1;
+	assert_making_refused(&m);
+	m = sample_making();
+	m.commit.tail.len--;
+	assert_making_refused(&m);
+}
+
+static void makes__reply_out_of_range(void **state)
+{
+	struct rpc_reply p = reply_of(RPC_MAKE);
+	size_t len;
+
+	p.makes.n = 0;
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+	p.makes.n = MAKES_MAX + 1;
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), -EMSGSIZE);
+	p.makes.n = 2;
+	p.makes.status[1] = 5;
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+	p.makes.status[1] = -ECANCELED;
+	assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+}
+
 static void changes__out_of_range(void **state)
 {
 	struct rpc_request q = request_of(RPC_SETATTR);
@@ -684,7 +790,8 @@ static void tail_at__is_where_the_tail_lands(void **state)
 
 		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
 		if (rpc_request_tail_at(op, VERSION))
-			assert_int_equal(len - rpc_request_tail_at(op, VERSION), SAMPLE_TAIL_BYTES);
+			assert_int_equal(len - rpc_request_tail_at(op, VERSION),
+				op == RPC_MAKE ? q.makes.tail.len : SAMPLE_TAIL_BYTES);
 		assert_int_equal(rpc_reply_encode(&p, VERSION, buf, sizeof(buf), &len), 0);
 		if (rpc_reply_tail_at(op, VERSION))
 			assert_int_equal(len - rpc_reply_tail_at(op, VERSION), SAMPLE_TAIL_BYTES);
@@ -805,6 +912,9 @@ int main(void)
 		cmocka_unit_test(attach__out_of_range),
 		cmocka_unit_test(auth__out_of_range),
 		cmocka_unit_test(removals__out_of_range),
+		cmocka_unit_test(makes__have_their_number_and_length),
+		cmocka_unit_test(makes__out_of_range),
+		cmocka_unit_test(makes__reply_out_of_range),
 		cmocka_unit_test(changes__out_of_range),
 		cmocka_unit_test(rights__out_of_range),
 		cmocka_unit_test(xattr__out_of_range),

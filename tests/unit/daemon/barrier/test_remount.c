@@ -54,6 +54,7 @@ static int setup(void **state)
 	list_init(&ft->accessed);
 	snapshot_freeze_init(fx->fs.freeze, &fx->fs);
 	snapshot_freeze_thread_init(ft->freeze, &fx->thread);
+	make_batch_init(ft->makes, &fx->thread, &commit_make_hooks);
 	remount_init(fx->fs.remount, &fx->fs, false);
 	fx->fs.root = inode_get(&fx->fs, ROOT_INO);
 	fx->remount = (struct request){.thread = &fx->thread,

@@ -259,6 +259,7 @@ static void crew_init(struct crew *crew, struct fixture *fx)
 		ft->thread = &crew->threads[i];
 		list_init(&ft->dirty);
 		snapshot_freeze_thread_init(ft->freeze, ft->thread);
+		make_batch_init(ft->makes, ft->thread, &commit_make_hooks);
 	}
 }
 

@@ -80,13 +80,17 @@ static void check__names_each_corruption_of_numbers(void **state)
 /* The damage ends the batch. */
 static void make__overwrites_no_inode(void **state)
 {
-	struct rpc_commit commit = {.ino = file,
+	struct rpc_making making = {.commit.ino = file,
 		.make = {.parent = ROOT_INO, .mode = S_IFREG | 0600, .name = fx_str("made")}};
+	struct wire_out w;
 
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	assert_true(rpc_put_making(&w, &making));
 	assert_int_equal(meta_begin(fx.m), 0);
 	lend(file);
-	assert_int_equal(
-		fx_execute(&(struct rpc_request){.op = RPC_MAKE, .commit = commit}), -EBADMSG);
+	assert_int_equal(fx_execute(&(struct rpc_request){.op = RPC_MAKE,
+				 .makes.tail = {fx.out, (uint32_t)wire_out_len(&w), 0}}),
+		-EBADMSG);
 	meta_abort(fx.m);
 }
 

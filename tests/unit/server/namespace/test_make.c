@@ -19,9 +19,9 @@ static uint64_t lend(uint8_t numbers)
 	return fx.rep.entry.lent.n ? fx.rep.entry.lent.first : 0;
 }
 
-static struct rpc_commit making(uint64_t ino, const char *name)
+static struct rpc_making making(uint64_t ino, const char *name)
 {
-	return (struct rpc_commit){.ino = ino,
+	return (struct rpc_making){.commit.ino = ino,
 		.make = {.parent = dir,
 			.time = fx.ctx.now - 10,
 			.mode = S_IFREG | 0666,
@@ -31,9 +31,32 @@ static struct rpc_commit making(uint64_t ino, const char *name)
 			.name = fx_str(name)}};
 }
 
+/* Sends them in one request; its status. */
+static int send_makings(const struct rpc_making *v, unsigned n, uint8_t numbers)
+{
+	static uint8_t tail[RPC_MSG_BYTES];
+	struct wire_out w;
+
+	wire_out_init(&w, tail, sizeof(tail));
+	for (unsigned i = 0; i < n; i++)
+		assert_true(rpc_put_making(&w, &v[i]));
+	return FX_RUN(.op = RPC_MAKE,
+		.makes = {numbers, {tail, (uint32_t)wire_out_len(&w), RMEMFS_WIRE_VERSION}});
+}
+
+/* Sends one; its own status, or the request's. */
+static int send_making(struct rpc_making m, uint8_t numbers)
+{
+	int err = send_makings(&m, 1, numbers);
+
+	if (!err)
+		assert_int_equal(fx.rep.makes.n, 1);
+	return err ? err : fx.rep.makes.status[0];
+}
+
 static int make(uint64_t ino, const char *name)
 {
-	return FX_RUN(.op = RPC_MAKE, .commit = making(ino, name));
+	return send_making(making(ino, name), NUMBERS_NONE);
 }
 
 static int set_up(void **state)
@@ -62,18 +85,17 @@ static void numbers__are_lent_when_asked_for(void **state)
 static void numbers__come_again_when_used_up(void **state)
 {
 	uint64_t first = lend(NUMBERS_MORE), second = lend(NUMBERS_MORE);
-	struct rpc_commit commit;
+	struct rpc_making m;
 	char name[16];
 
 	for (unsigned i = 0; i < NUMBERS_LENT; i++) {
 		snprintf(name, sizeof(name), "%u", i);
-		commit = making(first + i, name);
-		commit.make.numbers = NUMBERS_MORE;
-		assert_int_equal(FX_RUN(.op = RPC_MAKE, .commit = commit), 0);
-		assert_int_equal(fx.rep.attr.lent.n, i + 1 < NUMBERS_LENT ? 0 : NUMBERS_LENT);
+		m = making(first + i, name);
+		assert_int_equal(send_making(m, NUMBERS_MORE), 0);
+		assert_int_equal(fx.rep.makes.lent.n, i + 1 < NUMBERS_LENT ? 0 : NUMBERS_LENT);
 	}
-	assert_true(fx.rep.attr.lent.first >= second + NUMBERS_LENT);
-	assert_int_equal(make(fx.rep.attr.lent.first, "more"), 0);
+	assert_true(fx.rep.makes.lent.first >= second + NUMBERS_LENT);
+	assert_int_equal(make(fx.rep.makes.lent.first, "more"), 0);
 }
 
 static void numbers__anew_end_those_from_before(void **state)
@@ -127,19 +149,18 @@ static void make__is_a_file_with_its_pages(void **state)
 {
 	uint64_t ino = lend(NUMBERS_MORE) + 5, inodes = fx_usage().inodes;
 	struct extent e = fx_grant_run(3);
-	struct rpc_commit commit = making(ino, "made");
+	struct rpc_making m = making(ino, "made");
 	struct attr was = fx_attr(dir), is;
 
 	e.fpage = 0;
-	commit.flags = COMMIT_SIZE | COMMIT_MTIME;
-	commit.size = 3 * PAGE_BYTES - 5;
-	commit.mtime = commit.ctime = fx.ctx.now - 3;
-	commit.tail = fx_extents_tail(&e, 1);
+	m.commit.flags = COMMIT_SIZE | COMMIT_MTIME;
+	m.commit.size = 3 * PAGE_BYTES - 5;
+	m.commit.mtime = m.commit.ctime = fx.ctx.now - 3;
+	m.commit.tail = fx_extents_tail(&e, 1);
 	fx.ctx.now += 100;
-	assert_int_equal(FX_RUN(.op = RPC_MAKE, .commit = commit), 0);
-	is = fx.rep.attr.attr;
+	assert_int_equal(send_making(m, NUMBERS_NONE), 0);
 	assert_int_equal(fx_lookup(dir, "made"), 0);
-	fx_assert_same(&fx.rep.entry.attr, &is);
+	is = fx.rep.entry.attr;
 	assert_int_equal(fx.rep.entry.nextents, 1);
 	assert_memory_equal(&fx.rep.entry.head[0], &e, sizeof(e));
 	assert_int_equal(is.ino, ino);
@@ -147,34 +168,35 @@ static void make__is_a_file_with_its_pages(void **state)
 	assert_int_equal(is.nlink, 1);
 	assert_int_equal(is.uid, 10);
 	assert_int_equal(is.gid, 20);
-	assert_int_equal(is.size, commit.size);
+	assert_int_equal(is.size, m.commit.size);
 	assert_int_equal(is.npages, 3);
-	assert_int_equal(is.mtime, commit.mtime);
-	assert_int_equal(is.ctime, commit.mtime);
-	assert_int_equal(is.btime, commit.make.time);
-	assert_int_equal(is.atime, commit.make.time);
+	assert_int_equal(is.mtime, m.commit.mtime);
+	assert_int_equal(is.ctime, m.commit.mtime);
+	assert_int_equal(is.btime, m.make.time);
+	assert_int_equal(is.atime, m.make.time);
 	assert_int_equal(fx_usage().inodes, inodes + 1);
 	is = fx_attr(dir);
-	assert_int_equal(is.mtime, max_u64((uint64_t)was.mtime, (uint64_t)commit.make.time));
+	assert_int_equal(is.mtime, max_u64((uint64_t)was.mtime, (uint64_t)m.make.time));
 }
 
 static void make__takes_what_was_set_meanwhile(void **state)
 {
-	struct rpc_commit commit = making(lend(NUMBERS_MORE), "set");
+	struct rpc_making m = making(lend(NUMBERS_MORE), "set");
 
-	commit.flags = COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_ATIME | COMMIT_MTIME;
-	commit.mode = 04755;
-	commit.uid = 7;
-	commit.gid = 8;
-	commit.atime = 3;
-	commit.mtime = 4;
-	commit.ctime = fx.ctx.now;
-	assert_int_equal(FX_RUN(.op = RPC_MAKE, .commit = commit), 0);
-	assert_int_equal(fx.rep.attr.attr.mode, S_IFREG | 04755);
-	assert_int_equal(fx.rep.attr.attr.uid, 7);
-	assert_int_equal(fx.rep.attr.attr.gid, 8);
-	assert_int_equal(fx.rep.attr.attr.atime, 3);
-	assert_int_equal(fx.rep.attr.attr.mtime, 4);
+	m.commit.flags = COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_ATIME | COMMIT_MTIME;
+	m.commit.mode = 04755;
+	m.commit.uid = 7;
+	m.commit.gid = 8;
+	m.commit.atime = 3;
+	m.commit.mtime = 4;
+	m.commit.ctime = fx.ctx.now;
+	assert_int_equal(send_making(m, NUMBERS_NONE), 0);
+	assert_int_equal(fx_lookup(dir, "set"), 0);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFREG | 04755);
+	assert_int_equal(fx.rep.entry.attr.uid, 7);
+	assert_int_equal(fx.rep.entry.attr.gid, 8);
+	assert_int_equal(fx.rep.entry.attr.atime, 3);
+	assert_int_equal(fx.rep.entry.attr.mtime, 4);
 }
 
 static void make__gets_the_group_of_a_set_group_id_directory(void **state)
@@ -187,8 +209,9 @@ static void make__gets_the_group_of_a_set_group_id_directory(void **state)
 							   .gid = 77}),
 		0);
 	assert_int_equal(make(first, "a"), 0);
-	assert_int_equal(fx.rep.attr.attr.gid, 77);
-	assert_int_equal(fx.rep.attr.attr.mode, S_IFREG | 0644);
+	assert_int_equal(fx_lookup(dir, "a"), 0);
+	assert_int_equal(fx.rep.entry.attr.gid, 77);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFREG | 0644);
 }
 
 static void make__of_a_wrong_number_is_refused(void **state)
@@ -210,17 +233,17 @@ static void make__refused_changes_nothing(void **state)
 {
 	uint64_t first = lend(NUMBERS_MORE), inodes;
 	struct extent e = fx_grant_run(1), wrong = e;
-	struct rpc_commit commit = making(first, "a");
+	struct rpc_making m = making(first, "a");
 
 	wrong.page += 1;
 	fx_file(dir, "taken");
 	inodes = fx_usage().inodes;
 	assert_int_equal(make(first, "taken"), -EEXIST);
-	commit.tail = fx_extents_tail(&wrong, 1);
-	assert_true(FX_RUN(.op = RPC_MAKE, .commit = commit) < 0);
-	commit = making(first, "a");
-	commit.make.parent = 12345;
-	assert_int_equal(FX_RUN(.op = RPC_MAKE, .commit = commit), -ESTALE);
+	m.commit.tail = fx_extents_tail(&wrong, 1);
+	assert_true(send_making(m, NUMBERS_NONE) < 0);
+	m = making(first, "a");
+	m.make.parent = 12345;
+	assert_int_equal(send_making(m, NUMBERS_NONE), -ESTALE);
 	fx.ctx.shared = true;
 	assert_int_equal(make(first, "a"), -EINVAL);
 	fx.ctx.shared = false;
@@ -232,44 +255,207 @@ static void make__refused_changes_nothing(void **state)
 	assert_int_equal(make(first, "a"), 0);
 }
 
+static void assert_statuses(const int *want, unsigned n)
+{
+	assert_int_equal(fx.rep.makes.n, n);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(fx.rep.makes.status[i], want[i]);
+}
+
+/* Until nothing can grow. The names are as long as possible. */
+static char long_name[256];
+
+static void fill_store(void)
+{
+	int err = 0;
+
+	memset(long_name, 'n', sizeof(long_name));
+	long_name[250] = 0;
+	for (unsigned i = 0; !err; i++) {
+		long_name[snprintf(long_name, sizeof(long_name), "%u", i)] = '-';
+		err = fx_make(RPC_CREATE, dir, long_name, S_IFREG | 0644);
+	}
+	assert_int_equal(err, -ENOSPC);
+}
+
 /* Numbers that are lent are as good as room: only growth is refused. */
 static void make__finds_room_in_a_full_store(void **state)
 {
 	uint64_t first = lend(NUMBERS_MORE), second = lend(NUMBERS_MORE);
-	char name[256];
-	int err = 0;
 
-	memset(name, 'n', sizeof(name));
-	name[250] = 0;
-	for (unsigned i = 0; !err; i++) {
-		name[snprintf(name, sizeof(name), "%u", i)] = '-';
-		err = fx_make(RPC_CREATE, dir, name, S_IFREG | 0644);
-	}
-	assert_int_equal(err, -ENOSPC);
+	fill_store();
 	for (unsigned i = 0; i < 2 * NUMBERS_LENT; i++) {
 		uint64_t ino = i < NUMBERS_LENT ? first + i : second + i - NUMBERS_LENT;
-		struct rpc_commit commit = making(ino, name);
 
-		name[snprintf(name, sizeof(name), "made %u", i)] = '-';
-		commit.make.name = fx_str(name);
-		commit.make.numbers = NUMBERS_MORE;
-		assert_int_equal(FX_RUN(.op = RPC_MAKE, .commit = commit), 0);
-		assert_int_equal(fx.rep.attr.lent.n, 0);
+		long_name[snprintf(long_name, sizeof(long_name), "made %u", i)] = '-';
+		assert_int_equal(send_making(making(ino, long_name), NUMBERS_MORE), 0);
+		assert_int_equal(fx.rep.makes.lent.n, 0);
+	}
+}
+
+static void makes__find_room_in_a_full_store(void **state)
+{
+	static const int good[MAKES_MAX];
+	uint64_t first = lend(NUMBERS_MORE);
+	struct rpc_making v[MAKES_MAX];
+	char names[MAKES_MAX][256];
+
+	fill_store();
+	for (unsigned i = 0; i < NUMBERS_LENT; i += MAKES_MAX) {
+		for (unsigned k = 0; k < MAKES_MAX; k++) {
+			memcpy(names[k], long_name, sizeof(long_name));
+			names[k][snprintf(names[k], sizeof(names[k]), "made %u", i + k)] = '-';
+			v[k] = making(first + i + k, names[k]);
+		}
+		assert_int_equal(send_makings(v, MAKES_MAX, NUMBERS_NONE), 0);
+		assert_statuses(good, MAKES_MAX);
 	}
 }
 
 /* The server squashes since then: what was told cannot be refused, but becomes less. */
 static void make__of_users_that_are_squashed_by_now(void **state)
 {
-	struct rpc_commit commit = making(lend(NUMBERS_MORE), "a");
+	struct rpc_making m = making(lend(NUMBERS_MORE), "a");
 
-	commit.make.uid = commit.make.gid = 0;
-	commit.make.mode = S_IFREG | 06755;
+	m.make.uid = m.make.gid = 0;
+	m.make.mode = S_IFREG | 06755;
 	fx.ctx.squash = (struct squash){SQUASH_ROOT, 65534, 65533};
-	assert_int_equal(FX_RUN(.op = RPC_MAKE, .commit = commit), 0);
-	assert_int_equal(fx.rep.attr.attr.uid, 65534);
-	assert_int_equal(fx.rep.attr.attr.gid, 65533);
-	assert_int_equal(fx.rep.attr.attr.mode, S_IFREG | 0755);
+	assert_int_equal(send_making(m, NUMBERS_NONE), 0);
+	assert_int_equal(fx_lookup(dir, "a"), 0);
+	assert_int_equal(fx.rep.entry.attr.uid, 65534);
+	assert_int_equal(fx.rep.entry.attr.gid, 65533);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFREG | 0755);
+}
+
+/* ---- many in one request --------------------------------------------------------------------- */
+
+static void assert_made(uint64_t parent, const char *name, uint64_t ino)
+{
+	assert_int_equal(fx_lookup(parent, name), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+}
+
+static void makes__are_files_of_any_directory(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE), other = fx_dir(ROOT_INO, "other");
+	uint64_t inodes = fx_usage().inodes;
+	static const int good[MAKES_MAX];
+	struct rpc_making v[MAKES_MAX];
+	char names[MAKES_MAX][8];
+
+	for (unsigned i = 0; i < MAKES_MAX; i++) {
+		snprintf(names[i], sizeof(names[i]), "%u", i);
+		v[i] = making(first + i, names[i]);
+		/* There and back. */
+		if (i % 5 == 4)
+			v[i].make.parent = other;
+		v[i].make.time += i;
+	}
+	fx.ctx.now += 100;
+	assert_int_equal(send_makings(v, MAKES_MAX, NUMBERS_MORE), 0);
+	assert_statuses(good, MAKES_MAX);
+	assert_int_equal(fx.rep.makes.lent.n, NUMBERS_LENT);
+	for (unsigned i = 0; i < MAKES_MAX; i++)
+		assert_made(v[i].make.parent, names[i], first + i);
+	assert_int_equal(fx_usage().inodes, inodes + MAKES_MAX);
+	assert_int_equal(fx_attr(dir).mtime, v[15].make.time);
+	assert_int_equal(fx_attr(other).mtime, v[14].make.time);
+	fx_reopen();
+	assert_made(dir, "3", first + 3);
+	assert_int_equal(make(first + 3, "used"), -EINVAL);
+	assert_int_equal(make(first + 16, "next"), 0);
+}
+
+static struct rpc_tail tail_of(uint8_t *buf, const struct extent *e, unsigned n)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, buf, n * RPC_EXTENT_BYTES);
+	for (unsigned i = 0; i < n; i++)
+		rpc_put_extent(&w, &e[i]);
+	return (struct rpc_tail){buf, (uint32_t)wire_out_len(&w), RMEMFS_WIRE_VERSION};
+}
+
+static void makes__that_are_refused_leave_the_others_alone(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE);
+	struct extent e = fx_grant_run(2), wrong = {.npages = 1, .page = e.page + 7};
+	struct rpc_making v[] = {
+		making(first, "first"),
+		making(first, "number twice"),
+		making(first + 1, "first"), /* the name twice */
+		making(first + 2, "taken"),
+		making(first + 3, "pages"),
+		making(first + 4, "pages twice"),
+		making(first + 5, "not granted"),
+		making(first + NUMBERS_LENT, "not lent"),
+		making(first + 6, "nowhere"),
+		making(first + 7, "last"),
+	};
+	static const int want[] = {
+		0, -EINVAL, -EEXIST, -EEXIST, 0, -EINVAL, -EINVAL, -EINVAL, -ESTALE, 0};
+	uint8_t good_tail[RPC_EXTENT_BYTES], wrong_tail[RPC_EXTENT_BYTES];
+
+	fx_file(dir, "taken");
+	v[4].commit.tail = v[5].commit.tail = tail_of(good_tail, &e, 1);
+	v[6].commit.tail = tail_of(wrong_tail, &wrong, 1);
+	v[8].make.parent = 12345;
+	assert_int_equal(send_makings(v, ARRAY_SIZE(v), NUMBERS_NONE), 0);
+	assert_statuses(want, ARRAY_SIZE(v));
+	assert_made(dir, "first", first);
+	assert_made(dir, "pages", first + 3);
+	assert_int_equal(fx.rep.entry.attr.npages, 2);
+	assert_made(dir, "last", first + 7);
+	/* What was refused is not there, and has used no number. */
+	assert_int_equal(fx_lookup(dir, "pages twice"), -ENOENT);
+	assert_int_equal(make(first + 1, "a"), 0);
+	assert_int_equal(make(first + 2, "b"), 0);
+	assert_int_equal(make(first + 4, "pages twice"), 0);
+	assert_int_equal(make(first + 5, "c"), 0);
+	assert_int_equal(make(first + 6, "d"), 0);
+}
+
+/* The first one that is looked at is done, or refused for good. */
+static void makes__that_find_no_room_beside_others_come_again(void **state)
+{
+	enum { EXTENTS = 200 };
+	static uint8_t tails[2][EXTENTS * RPC_EXTENT_BYTES];
+	static const int full[] = {-EEXIST, 0, -EAGAIN, -EAGAIN};
+	uint64_t first = lend(NUMBERS_MORE);
+	struct extent run = fx_grant_run(2 * EXTENTS), e[EXTENTS];
+	struct rpc_making v[] = {making(first, "taken"), making(first, "a"), making(first + 1, "b"),
+		making(first + 2, "c")};
+
+	fx_file(dir, "taken");
+	for (unsigned k = 0; k < 2; k++) {
+		for (unsigned i = 0; i < EXTENTS; i++)
+			e[i] = (struct extent){.fpage = 2 * i,
+				.npages = 1,
+				.page = run.page + 2 * i + k,
+				.region = run.region};
+		v[1 + k].commit.tail = tail_of(tails[k], e, EXTENTS);
+	}
+	fill_store();
+	assert_int_equal(send_makings(v, 4, NUMBERS_NONE), 0);
+	assert_statuses(full, 4);
+	assert_int_equal(fx_lookup(dir, "b"), -ENOENT);
+	assert_int_equal(send_makings(v + 2, 2, NUMBERS_NONE), 0);
+	assert_int_equal(fx.rep.makes.status[0], 0);
+	assert_made(dir, "b", first + 1);
+}
+
+static void makes__of_squashed_users_become_less_each(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE);
+	struct rpc_making v[] = {making(first, "a"), making(first + 1, "b")};
+
+	fx.ctx.squash = (struct squash){SQUASH_ALL, 65534, 65533};
+	v[1].make.mode = S_IFREG | 06755;
+	assert_int_equal(send_makings(v, 2, NUMBERS_MORE), 0);
+	assert_int_equal(fx.rep.makes.lent.n, 0);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+	assert_int_equal(fx.rep.entry.attr.uid, 65534);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFREG | 0755);
 }
 
 #define MAKE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, fx_tear_down)
@@ -290,6 +476,11 @@ int main(void)
 		MAKE_TEST(make__refused_changes_nothing),
 		MAKE_TEST(make__finds_room_in_a_full_store),
 		MAKE_TEST(make__of_users_that_are_squashed_by_now),
+		MAKE_TEST(makes__are_files_of_any_directory),
+		MAKE_TEST(makes__that_are_refused_leave_the_others_alone),
+		MAKE_TEST(makes__that_find_no_room_beside_others_come_again),
+		MAKE_TEST(makes__find_room_in_a_full_store),
+		MAKE_TEST(makes__of_squashed_users_become_less_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

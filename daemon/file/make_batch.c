@@ -1,0 +1,160 @@
+#include "daemon/file/make_batch.h"
+
+#include <errno.h>
+
+#include "common/base/util.h"
+
+/* The room that a file may need. */
+enum {
+	ELEMENT_BYTES_MAX =
+		RPC_MAKING_BYTES + NAME_BYTES_MAX + MAKE_BATCH_EXTENTS * RPC_EXTENT_BYTES
+};
+
+static_assert((MAKES_MAX - 1) * (RPC_MAKING_BYTES + NAME_BYTES_MAX + RPC_EXTENT_BYTES) +
+			      ELEMENT_BYTES_MAX <=
+		      MAKE_BATCH_TAIL_BYTES,
+	"small files fill a message");
+
+void make_batch_init(struct make_batch *b, struct io_thread *thread, const struct make_hooks *hooks)
+{
+	b->thread = thread;
+	b->hooks = hooks;
+	b->nholds = 0;
+	list_init(&b->waiting);
+	for (unsigned i = 0; i < MAKE_BATCH_MESSAGES; i++) {
+		b->messages[i].batch = b;
+		b->messages[i].n = 0;
+	}
+}
+
+static struct make_message *idle_message(struct make_batch *b)
+{
+	for (unsigned i = 0; i < MAKE_BATCH_MESSAGES; i++)
+		if (!b->messages[i].n)
+			return &b->messages[i];
+	return NULL;
+}
+
+static bool any_is_idle(const struct make_batch *b)
+{
+	for (unsigned i = 0; i < MAKE_BATCH_MESSAGES; i++)
+		if (!b->messages[i].n)
+			return true;
+	return false;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void make_answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+static void put_one(struct make_message *m, struct wire_out *w, struct make_entry *entry,
+	const struct rpc_making *making)
+{
+	rpc_put_making(w, making);
+	m->entries[m->n++] = entry;
+}
+
+static void send_message(struct make_batch *b, struct make_message *m, const struct wire_out *w)
+{
+	m->rpc = (struct rpc_call){.done = make_answered};
+	m->rpc.req.op = RPC_MAKE;
+	m->rpc.req.makes = (struct rpc_makes){
+		.numbers = b->hooks->ask_numbers(b->thread),
+		.tail = {.data = m->tail, .len = (uint32_t)wire_out_len(w)},
+	};
+	rpc_start(b->thread, &m->rpc);
+}
+
+static void fill_message(struct make_batch *b, struct make_message *m, struct wire_out *w)
+{
+	while (m->n < MAKES_MAX && wire_out_room(w) >= ELEMENT_BYTES_MAX) {
+		struct list *link = list_pop(&b->waiting);
+		struct rpc_making making;
+		struct make_entry *entry;
+
+		if (!link)
+			return;
+		entry = list_entry(link, struct make_entry, link);
+		if (b->hooks->fill(entry, &making))
+			put_one(m, w, entry, &making);
+	}
+}
+
+static void send_waiting(struct make_batch *b)
+{
+	struct make_message *m;
+
+	while (!b->nholds && !list_empty(&b->waiting) && (m = idle_message(b))) {
+		struct wire_out w;
+
+		wire_out_init(&w, m->tail, sizeof(m->tail));
+		fill_message(b, m, &w);
+		if (m->n)
+			send_message(b, m, &w);
+	}
+}
+
+/* The reply of an honest server tells of each, and it has looked at the first one. */
+static void tell_one(struct make_message *m, const struct rpc_reply *rep, unsigned i)
+{
+	const struct make_hooks *hooks = m->batch->hooks;
+
+	if (rep->status)
+		hooks->answered(m->entries[i], rep->status);
+	else if (i >= rep->makes.n)
+		hooks->answered(m->entries[i], -EPROTO);
+	else if (i && rep->makes.status[i] == -EAGAIN)
+		hooks->again(m->entries[i]);
+	else
+		hooks->answered(m->entries[i], rep->makes.status[i]);
+}
+
+/* Those that are added meanwhile wait: the message is idle when all of its files have been told. */
+static void make_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	static const struct rpc_lent none;
+	struct make_message *m = container_of(call, struct make_message, rpc);
+	struct make_batch *b = m->batch;
+
+	make_batch_hold(b);
+	if (m->rpc.req.makes.numbers)
+		b->hooks->numbers_came(b->thread, rep->status ? &none : &rep->makes.lent);
+	for (unsigned i = 0; i < m->n; i++)
+		tell_one(m, rep, i);
+	m->n = 0;
+	make_batch_let_go(b);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+bool make_batch_waits(const struct make_batch *b)
+{
+	return b->nholds || !any_is_idle(b);
+}
+
+void make_batch_add(struct make_batch *b, struct make_entry *entry)
+{
+	list_add_tail(&b->waiting, &entry->link);
+}
+
+void make_batch_send_one(
+	struct make_batch *b, struct make_entry *entry, const struct rpc_making *making)
+{
+	struct make_message *m = idle_message(b);
+	struct wire_out w;
+
+	wire_out_init(&w, m->tail, sizeof(m->tail));
+	put_one(m, &w, entry, making);
+	send_message(b, m, &w);
+}
+
+void make_batch_hold(struct make_batch *b)
+{
+	b->nholds++;
+}
+
+void make_batch_let_go(struct make_batch *b)
+{
+	b->nholds--;
+	send_waiting(b);
+}

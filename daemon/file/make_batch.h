@@ -1,0 +1,84 @@
+/* make_batch.h - the MAKEs of one I/O thread, several files in one message.
+ *
+ * A file that is to be made is sent at once, in a message of its own, if the thread has a message
+ * that is not on its way. Else it waits, and the next message takes all that wait, up to MAKES_MAX.
+ * A caller that is about to send many (commit_tick(), make_first()) holds the batch meanwhile.
+ *
+ *     make_batch_add() -> [waits] -> hooks.fill -> on its way -> hooks.answered
+ *
+ * OWNERSHIP  A struct make_entry is part of its file, which has to stay until hooks.answered, or
+ *            until hooks.fill has returned false, or for hooks.again. The messages are the
+ *            batch's, so nothing is allocated.
+ * THREADS    The I/O thread's alone. hooks.fill and hooks.answered are called without locks.
+ * ERRORS     hooks.answered gets the file's own status, or that of the whole message.
+ */
+#ifndef RMEMFS_DAEMON_FILE_MAKE_BATCH_H
+#define RMEMFS_DAEMON_FILE_MAKE_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "common/rpc/rpc.h"
+#include "daemon/remote/remote.h"
+
+struct io_thread;
+
+/* EXTENTS: of one file in one message. TAIL_BYTES: of one message; a file of the greatest length
+ * fits behind MAKES_MAX - 1 with the longest names and an extent each. */
+enum {
+	MAKE_BATCH_MESSAGES = 2,
+	MAKE_BATCH_EXTENTS = 256,
+	MAKE_BATCH_TAIL_BYTES = RPC_MSG_BYTES - 256,
+};
+
+/* A file that waits or is on its way. */
+struct make_entry {
+	struct list link;
+};
+
+struct make_hooks {
+	/* Says what the server is to be told, with extents up to MAKE_BATCH_EXTENTS; they are
+	 * copied at once. False: it can't be sent, and its end has been seen to. */
+	bool (*fill)(struct make_entry *entry, struct rpc_making *making);
+	void (*answered)(struct make_entry *entry, int status);
+	/* The server has not looked at it yet. */
+	void (*again)(struct make_entry *entry);
+	/* See enum rpc_numbers. */
+	uint8_t (*ask_numbers)(struct io_thread *thread);
+	void (*numbers_came)(struct io_thread *thread, const struct rpc_lent *lent);
+};
+
+struct make_message {
+	struct make_batch *batch;
+	struct rpc_call rpc;
+	struct make_entry *entries[MAKES_MAX];
+	unsigned n; /* 0: it is not on its way */
+	uint8_t tail[MAKE_BATCH_TAIL_BYTES];
+};
+
+struct make_batch {
+	struct io_thread *thread;
+	const struct make_hooks *hooks;
+	struct list waiting; /* struct make_entry */
+	unsigned nholds;
+	uint8_t extents[MAKE_BATCH_EXTENTS * RPC_EXTENT_BYTES]; /* room for hooks.fill */
+	struct make_message messages[MAKE_BATCH_MESSAGES];
+};
+
+void make_batch_init(
+	struct make_batch *b, struct io_thread *thread, const struct make_hooks *hooks);
+
+/* Whether a file that is added now has to wait. */
+bool make_batch_waits(const struct make_batch *b);
+/* It waits; hooks.fill follows. */
+void make_batch_add(struct make_batch *b, struct make_entry *entry);
+/* If it need not wait: it is sent alone. Under any lock. */
+void make_batch_send_one(
+	struct make_batch *b, struct make_entry *entry, const struct rpc_making *making);
+
+/* Between these two all files wait. They may be nested. */
+void make_batch_hold(struct make_batch *b);
+void make_batch_let_go(struct make_batch *b);
+
+#endif
