@@ -417,7 +417,19 @@ static void charge(struct store *s, enum store_table table, uint64_t before)
 		*s->charged += (int64_t)(store_pages_of(s, s->dbi[table]) - before);
 }
 
-/* Writes the value where it is to stay, and its sum after it. */
+/* Returns LMDB's result. */
+static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)
+{
+	int rc = 0;
+
+	if (!s->cursor[table])
+		rc = mdb_cursor_open(s->txn, s->dbi[table], &s->cursor[table]);
+	*c = s->cursor[table];
+	return rc;
+}
+
+/* Writes the value where it is to stay, and its sum after it. From where the table's cursor is LMDB
+ * finds a place nearby at once: most keys were looked for just before. */
 static int store_put_record(struct store *s, enum store_table table, const struct store_key *key,
 	const void *data, size_t len, unsigned flags)
 {
@@ -425,8 +437,11 @@ static int store_put_record(struct store *s, enum store_table table, const struc
 	MDB_val k = pack_key(table, key, buf), v = {len + STORE_SUM_BYTES, NULL};
 	uint32_t sum = store_sum(table, key, data, len);
 	uint64_t before = pages_before(s, table);
-	int rc = mdb_put(s->txn, s->dbi[table], &k, &v, flags | MDB_RESERVE);
+	MDB_cursor *c;
+	int rc = cursor_of(s, table, &c);
 
+	if (!rc)
+		rc = mdb_cursor_put(c, &k, &v, flags | MDB_RESERVE);
 	if (rc)
 		return rc;
 	charge(s, table, before);
@@ -473,28 +488,15 @@ int store_del(struct store *s, enum store_table table, struct store_key key)
 	return err;
 }
 
-static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)
-{
-	if (!s->cursor[table]) {
-		int err = accessed(s, mdb_cursor_open(s->txn, s->dbi[table], &s->cursor[table]));
-
-		if (err)
-			return err;
-	}
-	*c = s->cursor[table];
-	return 0;
-}
-
 static int store_move(struct store *s, enum store_table table, MDB_val *k, MDB_cursor_op op,
 	struct store_key *found, struct store_val *val)
 {
 	struct store_key key;
 	MDB_cursor *c;
 	MDB_val v;
-	int err = cursor_of(s, table, &c);
+	int rc = cursor_of(s, table, &c);
+	int err = accessed(s, rc ? rc : mdb_cursor_get(c, k, &v, op));
 
-	if (!err)
-		err = accessed(s, mdb_cursor_get(c, k, &v, op));
 	if (err)
 		return err;
 	key = store_key_unpack(table, k->mv_data);
