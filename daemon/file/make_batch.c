@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
 
 /* The room that a file may need. */
 enum {
@@ -65,18 +66,26 @@ static void send_message(struct make_batch *b, struct make_message *m, const str
 	rpc_start(b->thread, &m->rpc);
 }
 
+static bool may_take_next(
+	const struct make_batch *b, const struct make_message *m, const struct wire_out *w)
+{
+	if (list_empty(&b->waiting) || m->n == MAKES_MAX || wire_out_room(w) < ELEMENT_BYTES_MAX)
+		return false;
+	return !m->n || !list_entry(b->waiting.next, struct make_entry, link)->alone;
+}
+
 static void fill_message(struct make_batch *b, struct make_message *m, struct wire_out *w)
 {
-	while (m->n < MAKES_MAX && wire_out_room(w) >= ELEMENT_BYTES_MAX) {
+	while (may_take_next(b, m, w)) {
 		struct list *link = list_pop(&b->waiting);
 		struct rpc_making making;
 		struct make_entry *entry;
 
-		if (!link)
-			return;
 		entry = list_entry(link, struct make_entry, link);
 		if (b->hooks->fill(entry, &making))
 			put_one(m, w, entry, &making);
+		if (entry->alone && m->n)
+			return;
 	}
 }
 
@@ -94,19 +103,39 @@ static void send_waiting(struct make_batch *b)
 	}
 }
 
+static void end_one(struct make_message *m, unsigned i, int status)
+{
+	m->entries[i]->alone = false;
+	m->batch->hooks->answered(m->entries[i], status);
+}
+
+static void repeat_one(struct make_message *m, unsigned i, bool alone)
+{
+	m->entries[i]->alone = alone;
+	m->batch->hooks->again(m->entries[i]);
+}
+
+/* Together they were refused. One of them may be the reason, and the others are not to suffer. */
+static bool must_go_alone(const struct make_message *m, int status)
+{
+	struct session *session = m->batch->thread->fs->session;
+
+	return status && m->n > 1 && !session_lost(session) && !session_has_ended(session);
+}
+
 /* The reply of an honest server tells of each, and it has looked at the first one. */
 static void tell_one(struct make_message *m, const struct rpc_reply *rep, unsigned i)
 {
-	const struct make_hooks *hooks = m->batch->hooks;
-
-	if (rep->status)
-		hooks->answered(m->entries[i], rep->status);
+	if (must_go_alone(m, rep->status))
+		repeat_one(m, i, true);
+	else if (rep->status)
+		end_one(m, i, rep->status);
 	else if (i >= rep->makes.n)
-		hooks->answered(m->entries[i], -EPROTO);
+		end_one(m, i, -EPROTO);
 	else if (i && rep->makes.status[i] == -EAGAIN)
-		hooks->again(m->entries[i]);
+		repeat_one(m, i, false);
 	else
-		hooks->answered(m->entries[i], rep->makes.status[i]);
+		end_one(m, i, rep->makes.status[i]);
 }
 
 /* Those that are added meanwhile wait: the message is idle when all of its files have been told. */

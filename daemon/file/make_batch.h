@@ -5,12 +5,15 @@
  * A caller that is about to send many (commit_tick(), make_first()) holds the batch meanwhile.
  *
  *     make_batch_add() -> [waits] -> hooks.fill -> on its way -> hooks.answered
+ *                            ^                          |
+ *                            └────── hooks.again ───────┘
  *
  * OWNERSHIP  A struct make_entry is part of its file, which has to stay until hooks.answered, or
  *            until hooks.fill has returned false, or for hooks.again. The messages are the
  *            batch's, so nothing is allocated.
  * THREADS    The I/O thread's alone. hooks.fill and hooks.answered are called without locks.
- * ERRORS     hooks.answered gets the file's own status, or that of the whole message.
+ * ERRORS     hooks.answered gets the file's own status. If the server refuses a whole message, one
+ * of its files may be the reason: each of them is sent again, alone, and gets that status.
  */
 #ifndef RMEMFS_DAEMON_FILE_MAKE_BATCH_H
 #define RMEMFS_DAEMON_FILE_MAKE_BATCH_H
@@ -35,6 +38,7 @@ enum {
 /* A file that waits or is on its way. */
 struct make_entry {
 	struct list link;
+	bool alone; /* together with others it was refused */
 };
 
 struct make_hooks {
@@ -42,7 +46,8 @@ struct make_hooks {
 	 * copied at once. False: it can't be sent, and its end has been seen to. */
 	bool (*fill)(struct make_entry *entry, struct rpc_making *making);
 	void (*answered)(struct make_entry *entry, int status);
-	/* The server has not looked at it yet. */
+	/* It is to be added again: the server has not looked at it, or has refused all together.
+	 */
 	void (*again)(struct make_entry *entry);
 	/* See enum rpc_numbers. */
 	uint8_t (*ask_numbers)(struct io_thread *thread);

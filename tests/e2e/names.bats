@@ -418,3 +418,30 @@ serve_with() {
 	[[ $output == *"Disk quota exceeded"* ]]
 	[ "$(entries "$mnt/folder")" -eq 7 ]
 }
+
+# The server dies while it makes files, up to sixteen by one message.
+dies_making() {
+	local maker
+	make_folder
+	kill_server
+	spawn_armed "$1"
+	fsop make-kept "$mnt/folder" 100 3>&- &
+	maker=$!
+	expect_death "$1"
+	start_server
+	wait "$maker"
+	kill_daemon
+	mount_rmem
+	[ "$(entries "$mnt/folder")" -eq 101 ]
+	[ "$(cat "$mnt"/folder/kept.* | tr -d '\n')" = "$(printf 'x%.0s' {1..100})" ]
+	rm -r "$mnt/folder"
+}
+
+@test "files that are made by one message are all there, once, wherever the server dies" {
+	local point
+	mount_rmem
+	for point in name.changed:40 commit.before:4 commit.after:4 reply.none:4; do
+		echo "$point"
+		dies_making "$point"
+	done
+}

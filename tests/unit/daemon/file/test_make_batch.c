@@ -238,21 +238,52 @@ static void each__is_told_its_own_status(void **state)
 	assert_int_equal(count_in(0), 0);
 }
 
-static void all__are_told_of_the_messages_failure(void **state)
+/* One of them is the reason. */
+static void files__that_were_refused_together_go_alone(void **state)
+{
+	make_batch_hold(&batch);
+	add(0);
+	add(1);
+	add(2);
+	make_batch_let_go(&batch);
+	answer(0, (struct rpc_reply){.status = -EIO});
+	assert_int_equal(files[0].status, NOT_TOLD);
+	assert_int_equal(files[1].status, NOT_TOLD);
+	assert_int_equal(ncame, 0);
+	/* Others still go together. */
+	for (unsigned i = 3; i < 6; i++)
+		add(i);
+	assert_int_equal(count_in(0), 1);
+	assert_int_equal(count_in(1), 1);
+	answer_all_made(0);
+	answer(1, (struct rpc_reply){.status = -EIO});
+	assert_int_equal(count_in(0), 1);
+	assert_int_equal(count_in(1), 3);
+	answer_all_made(0);
+	answer_all_made(1);
+	assert_int_equal(files[1].status, -EIO);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(files[i].status, i == 1 ? -EIO : 0);
+}
+
+static void all__are_told_that_the_session_has_ended(void **state)
 {
 	make_batch_hold(&batch);
 	add(0);
 	add(1);
 	make_batch_let_go(&batch);
-	answer(0, (struct rpc_reply){.status = -EROFS});
-	assert_int_equal(files[0].status, -EROFS);
-	assert_int_equal(files[1].status, -EROFS);
-	assert_int_equal(ncame, 0);
+	atomic_store(&fx.session.lost, true);
+	answer(0, (struct rpc_reply){.status = -ESTALE});
+	assert_int_equal(files[0].status, -ESTALE);
+	assert_int_equal(files[1].status, -ESTALE);
+}
+
+static void reply__of_too_few_is_an_error(void **state)
+{
 	make_batch_hold(&batch);
 	add(2);
 	add(3);
 	make_batch_let_go(&batch);
-	/* A dishonest server. */
 	answer(0, (struct rpc_reply){.makes = {.n = 1}});
 	assert_int_equal(files[2].status, 0);
 	assert_int_equal(files[3].status, -EPROTO);
@@ -268,7 +299,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(message__takes_what_fits, setup, teardown),
 		cmocka_unit_test_setup_teardown(each__is_told_its_own_status, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			all__are_told_of_the_messages_failure, setup, teardown),
+			files__that_were_refused_together_go_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			all__are_told_that_the_session_has_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(reply__of_too_few_is_an_error, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
