@@ -274,17 +274,18 @@ struct rpc_commit {
 };
 
 /* MAKE: files that the client has made by itself, each with what was written into it since. They
- * are made in their order and in one transaction, and each has a status of its own. Each is checked
- * as if it came alone, behind those before it: nobody knows which of them belong together, and
- * programs were told of each. So one that is refused changes nothing, and neither undoes nor skips
- * another one. A number that comes twice is used the second time, a name that comes twice is there,
- * and a page that comes twice is not granted any more.
+ * are made in their order and in one transaction, and each has a status of its own. It is checked
+ * as if it came alone, behind those before it: programs were told of each file, and nobody knows
+ * which of them belong together. So a file that is refused changes nothing, and neither undoes nor
+ * skips another one. A number that comes twice is used the second time, a name that comes twice is
+ * there, and a page that comes twice is not granted any more.
  *
- * -EINVAL: the number was not lent, or was used. -EAGAIN: the transaction has no room for it; it
- * was not looked at, and the client sends it again. The first one never has that status.
+ * -EINVAL: the number was not lent, or was used. -EAGAIN: the transaction has no room for the file;
+ * it was not looked at, and the client sends it again. The first file never has that status.
  *
- * The request itself is refused, with all files, only if the session may not make any: it is
- * read-only, or the store fails. */
+ * Only these refuse the request itself, with all files: the session is read-only, or it shares its
+ * export, so that no file would be made; or the store fails, which undoes the transaction. Then one
+ * file may be the reason, and the client sends each alone. */
 enum { MAKES_MAX = 16 };
 
 struct rpc_makes {

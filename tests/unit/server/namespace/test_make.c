@@ -444,6 +444,27 @@ static void makes__that_find_no_room_beside_others_come_again(void **state)
 	assert_made(dir, "b", first + 1);
 }
 
+/* Names are still made, and data is refused. */
+static void makes__with_data_are_refused_where_memory_is_lost(void **state)
+{
+	static const int want[] = {0, -EIO, -EIO, 0};
+	uint64_t first = lend(NUMBERS_MORE);
+	struct rpc_making v[] = {making(first, "empty"), making(first + 1, "size"),
+		making(first + 2, "time"), making(first + 3, "too")};
+	atomic_bool lost = true;
+
+	v[1].commit.flags = COMMIT_SIZE;
+	v[1].commit.size = 7;
+	v[2].commit.flags = COMMIT_MTIME;
+	fx_volume()->lost = &lost;
+	assert_int_equal(send_makings(v, 4, NUMBERS_MORE), 0);
+	fx_volume()->lost = NULL;
+	assert_statuses(want, 4);
+	assert_int_equal(fx.rep.makes.lent.n, 0);
+	assert_made(dir, "too", first + 3);
+	assert_int_equal(fx_lookup(dir, "size"), -ENOENT);
+}
+
 static void makes__of_squashed_users_become_less_each(void **state)
 {
 	uint64_t first = lend(NUMBERS_MORE);
@@ -480,6 +501,7 @@ int main(void)
 		MAKE_TEST(makes__that_are_refused_leave_the_others_alone),
 		MAKE_TEST(makes__that_find_no_room_beside_others_come_again),
 		MAKE_TEST(makes__find_room_in_a_full_store),
+		MAKE_TEST(makes__with_data_are_refused_where_memory_is_lost),
 		MAKE_TEST(makes__of_squashed_users_become_less_each),
 	};
 
