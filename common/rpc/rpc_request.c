@@ -191,7 +191,7 @@ RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 	F(name, new_name)
 RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 
-/* What was written into a file. */
+/* The part of COMMIT that tells what was written. */
 #define WRITTEN_FIELDS(F) \
 	F(u64, ino)       \
 	F(u32, flags)     \

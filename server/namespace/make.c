@@ -50,7 +50,7 @@ struct maker {
 	struct session_record lender;
 	struct stored_inode dir;
 	bool has_dir, dir_changed, took_number;
-	bool has_room; /* for what all files share */
+	bool has_room; /* ns_room() has allowed the part that all files share */
 };
 
 /* A file that is to be made. */

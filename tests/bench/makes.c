@@ -207,7 +207,7 @@ static double thread_seconds(const char *task, char name[32])
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* What the server's threads have taken so far. */
+/* A thread of the server, and the time that it has taken so far. */
 struct cpu {
 	char task[256], name[32];
 	double seconds;

@@ -406,7 +406,7 @@ static void makes__that_are_refused_leave_the_others_alone(void **state)
 	assert_made(dir, "pages", first + 3);
 	assert_int_equal(fx.rep.entry.attr.npages, 2);
 	assert_made(dir, "last", first + 7);
-	/* What was refused is not there, and has used no number. */
+	/* The refused ones are not there, and have used no number. */
 	assert_int_equal(fx_lookup(dir, "pages twice"), -ENOENT);
 	assert_int_equal(make(first + 1, "a"), 0);
 	assert_int_equal(make(first + 2, "b"), 0);
