@@ -15,7 +15,8 @@
  * A mount can be revived with -o revive, in the foreground under a service manager, if it does not
  * share, is not cache=exclusive, and the kernel sends unanswered requests again
  * (fs_features.resend). One that may share when another one comes can be revived while it is alone
- * and may write. If anything of it fails, the connection is aborted: programs get ENOTCONN, and the next start mounts anew.
+ * and may write. If anything of it fails, the connection is aborted: programs get ENOTCONN, and the
+ * next start mounts anew.
  *
  * THREADS    main.
  */

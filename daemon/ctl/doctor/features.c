@@ -34,7 +34,8 @@ static const struct {
 	{FUSE_EXPLICIT_INVAL_DATA, 0, "the kernel forgets pages more often than it must"},
 	{FUSE_POSIX_ACL, 0, "there are no access control lists"},
 	{0, MINOR_PARALLEL, "direct writes of one file go one after another"},
-	{FUSE_DIRECT_IO_ALLOW_MMAP, MINOR_MAPS, "MAP_SHARED fails while other mounts are there (ENODEV)"},
+	{FUSE_DIRECT_IO_ALLOW_MMAP, MINOR_MAPS,
+		"MAP_SHARED fails while other mounts are there (ENODEV)"},
 	{FUSE_ALLOW_IDMAP, 0, "mounts can't map ids"},
 };
 

@@ -59,6 +59,15 @@ static void redact__each_key_that_is_made(void **state)
 	}
 }
 
+/* One of 3,500 is so. */
+static void redact__a_secret_without_a_digit(void **state)
+{
+	char secret[] = "QbWxYzAbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIjKlMnOp";
+
+	redact_text(secret, strlen(secret));
+	assert_int_equal(strspn(secret, "x"), strlen(secret));
+}
+
 static void redact__nothing_else(void **state)
 {
 	static const char *const texts[] = {"", "x",
@@ -78,6 +87,7 @@ int main(void)
 		cmocka_unit_test(redact__a_key),
 		cmocka_unit_test(redact__a_secret),
 		cmocka_unit_test(redact__each_key_that_is_made),
+		cmocka_unit_test(redact__a_secret_without_a_digit),
 		cmocka_unit_test(redact__nothing_else),
 	};
 
