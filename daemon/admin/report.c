@@ -250,11 +250,11 @@ static json_t *describe_options(const struct fs *fs)
 	bool verbs = session->auto_transport ? !session->without_verbs
 					     : session->transport == TRANSPORT_VERBS;
 
-	return json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:b}", "share",
-		(int)atomic_load(&fs->sharing), "cache", cache_name(options->cache), "ack",
-		ack_name(options->ack), "names", names_name(options->names), "io_threads",
-		json_u64(session->io_threads), "soft_ms", json_u64(session->soft_ms), "verbs",
-		verbs);
+	return json_pack("{s:b, s:b, s:s, s:s, s:s, s:o, s:o, s:b}", "share",
+		(int)atomic_load(&fs->sharing), "exclusive", (int)session->exclusive, "cache",
+		cache_name(options->cache), "ack", ack_name(options->ack), "names",
+		names_name(options->names), "io_threads", json_u64(session->io_threads), "soft_ms",
+		json_u64(session->soft_ms), "verbs", verbs);
 }
 
 /* Those that the mount answers by itself; null: the kernel has them, or the server. */

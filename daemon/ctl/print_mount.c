@@ -98,6 +98,26 @@ static void print_pauses(const json_t *root)
 			ctl_time_text((uint64_t)view.longest_pause_ms * 1000000, time));
 }
 
+static const char *others_text(const json_t *options)
+{
+	if (json_is_true(json_object_get(options, "exclusive")))
+		return "no other mount is let in (exclusive)";
+	return json_is_true(json_object_get(options, "share"))
+		       ? "other mounts share the export, or did a while ago: it goes by leases"
+		       : "no other mount writes: it is alone";
+}
+
+/* Those that the mount answers by itself. */
+static void print_locks(const json_t *root)
+{
+	const json_t *locks = json_object_get(root, "locks");
+	uint64_t had = ctl_json_number(locks, "had"), waits = ctl_json_number(locks, "waits");
+
+	if (had || waits)
+		printf("locks       %" PRIu64 " had, %" PRIu64 " callers wait for one\n", had,
+			waits);
+}
+
 static void print_head(const json_t *root)
 {
 	const json_t *session = json_object_get(root, "session");
@@ -129,8 +149,9 @@ static void print_head(const json_t *root)
 		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "squashed")) ? ", users are squashed" : "",
 		size);
-	printf("options     %scache=%s, ack=%s, names=%s, io_threads=%" PRIu64 "\n",
-		json_is_true(json_object_get(options, "share")) ? "share, " : "",
+	printf("others      %s\n", others_text(options));
+	print_locks(root);
+	printf("options     cache=%s, ack=%s, names=%s, io_threads=%" PRIu64 "\n",
 		ctl_json_text(options, "cache"), ctl_json_text(options, "ack"),
 		ctl_json_text(options, "names"), ctl_json_number(options, "io_threads"));
 }

@@ -451,7 +451,7 @@ static void commit_over(struct inode *inode, int status)
 	ended = inode->orphan ? c->ended : NULL;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
-	if (inode->fs->sharing)
+	if (fs_may_share(inode->fs))
 		inode->fs->inodes->hooks->settle(inode, thread);
 	if (ended)
 		ended(inode, thread);

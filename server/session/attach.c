@@ -355,8 +355,9 @@ static bool is_let_in_later(struct client_request *req, const struct export *exp
 	}
 	if (may_still_leave(req, export))
 		return false;
-	client_request_refuse(
-		req, -EALREADY, "export '%s' has other mounts: share it with them", export->name);
+	/* It is no refusal to anybody but the client's program. */
+	client_request_deny(
+		req, -EALREADY, NULL, "the export has other mounts: share it with them");
 	return true;
 }
 
@@ -510,7 +511,7 @@ static bool may_write_now(struct client_request *req, struct client_session *ses
 	if (other) {
 		client_request_refuse(req, -EROFS,
 			"export '%s' has %u more readers, such as %s: "
-			"unmount them first",
+			"unmount them first, or this one, and mount it with rw",
 			session->export->name, n, other->stored.client);
 		return false;
 	}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "server/session/session.h"
 
@@ -22,14 +23,14 @@ static const char *why_alone(const struct client_request *req, const struct clie
 		return ", has files open for writing that it can't share (Linux before 6.9): close "
 		       "them, or mount it with -o share";
 	if (wanted & ATTACH_SHARED && holder->convert_ms)
-		return "; it is about to share the export: try again";
+		return "; it is about to share the export";
 	if (had & wanted & ATTACH_SHARED)
 		return "";
 	/* By the server, this client's former one for example; or it is being unmounted. */
 	if (holder->ending || holder->said_bye)
 		return "";
 	if (had & may_share && wanted & may_share)
-		return "; it is about to share the export: try again";
+		return "; it is about to share the export";
 	return "; one of the two can't share it: unmount it there";
 }
 
@@ -60,11 +61,18 @@ static void describe_way(const struct client_session *holder, char *text, size_t
 void attach_refuse_busy(struct client_request *req, const struct client_session *holder, unsigned n)
 {
 	char others[32] = "", where[160];
+	autofree char *text = NULL;
 
 	if (n > 1)
 		snprintf(others, sizeof(others), " and %u more", n - 1);
 	describe_way(holder, where, sizeof(where));
-	client_request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s",
-		holder->export->name, holder->stored.client, list_empty(&holder->conns) ? "," : "",
-		where, others, why_alone(req, holder));
+	if (asprintf(&text, "export '%s' is in use by %s%s %s%s%s", holder->export->name,
+		    holder->stored.client, list_empty(&holder->conns) ? "," : "", where, others,
+		    why_alone(req, holder)) < 0) {
+		text = NULL;
+		client_request_refuse(req, -EBUSY, "the export is in use");
+		return;
+	}
+	/* The log has the steps of a conversion, and that it takes long. */
+	client_request_deny(req, -EBUSY, holder->convert_ms ? NULL : text, text);
 }

@@ -457,7 +457,8 @@ has_no_daemon() {
 
 # bats test_tags=only:shm
 @test "a mount in use that has lost its daemon, and whose root the kernel remembers, is replaced" {
-	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	# Alone for good, so that the kernel remembers for long.
+	inside mount -t rmemfs "$(options exclusive)" "$(mount_source)" "$mnt"
 	inside sh -c "echo data >$mnt/a; sync $mnt/a"
 	mkfifo "$dir/release"
 	inside sh -c "exec 3<$mnt/a 4<$mnt && cd $mnt && echo >$dir/opened; read -r x <$dir/release" 3>&- &
