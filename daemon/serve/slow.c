@@ -45,6 +45,7 @@ static void slow_tell(const struct untold *untold)
 	const struct op *op = op_of(req);
 	long long ms = (long long)waited_ms(req, untold->now_ns);
 	char rpc[96] = "", more[48] = "", text[PATH_INODE_BYTES];
+	struct inode *inode;
 
 	if (op->wait == OP_AT_RPC)
 		snprintf(rpc, sizeof(rpc), " (%s)%s", rpc_op_info(op->call.req.op)->name,
@@ -54,13 +55,17 @@ static void slow_tell(const struct untold *untold)
 	if (untold->n > 1)
 		snprintf(more, sizeof(more), "; %u more wait%s", untold->n - 1,
 			untold->n == 2 ? "s" : "");
-	req->trace.ino = op->inode ? op->inode->ino : req->node;
+	/* An operation that waits for a lease has no inode yet. */
+	inode = op->inode ? inode_ref(op->inode) : inode_of_node(req->thread->fs, req->node);
+	req->trace.ino = inode ? inode->ino : req->node;
 	snprintf(text, sizeof(text), "inode %llu", (unsigned long long)req->node);
 	log_notice(
 		"%s of %s, asked by process %u, has not been answered for %lld.%lld s: it waits for %s%s%s",
-		request_op_name(req->op), op->inode ? path_name_inode(op->inode, text) : text,
-		req->pid, ms / 1000, ms % 1000 / 100, op_wait_name(op->wait), rpc, more);
+		request_op_name(req->op), inode ? path_name_inode(inode, text) : text, req->pid,
+		ms / 1000, ms % 1000 / 100, op_wait_name(op->wait), rpc, more);
 	req->slow_told = true;
+	if (inode)
+		inode_put(inode);
 }
 
 static bool is_connected(const struct io_thread *thread)
