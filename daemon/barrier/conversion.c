@@ -31,8 +31,10 @@
 enum { TTL_SHARE = 4 };
 
 /* The way back: when it is tried again, if files are open; how long it may take; when it is tried
- * again if it took longer, or was refused. And the time between two lines of the log. */
-enum { BACK_MS = 5000, RETURNS_MS = 1000, FAILED_MS = 300000, NOT_NOW_MS = 60000 };
+ * again if it took longer, or was refused. */
+enum { BACK_MS = 5000, RETURNS_MS = 1000, FAILED_MS = 300000 };
+
+enum { NOT_NOW_MS = 60000 /* between two lines of the log about it */ };
 
 /* A caller may be late to note its answer, which the kernel counts the time from. */
 enum { LATE_MS = 250 };
@@ -254,36 +256,23 @@ void conversion_wanted(struct io_thread *thread)
 		conversion_begins(fs);
 }
 
-/* The kernel may take such a file to be shorter than it is, and append at the wrong place, or show
- * zeros from its cache. A removed directory that is a working directory keeps its lease. */
-static bool is_kept_locked(const struct inode *inode)
+/* A file that is open has a pin, which others with a lease lose along with that. A directory that
+ * was removed while it is somebody's working directory keeps its lease. */
+static void count_kept(struct inode *inode, void *arg)
 {
-	bool goes_by_end = inode->cached->pages || inode->cached->nappenders;
-
-	return (inode_is_regular(inode) && inode->nopen && goes_by_end) ||
-	       (inode->orphan && inode->lease_type != LEASE_NONE);
-}
-
-struct open_files {
-	unsigned n, nkept; /* regular files; of all inodes, those that hinder */
-};
-
-static void count_open(struct inode *inode, void *arg)
-{
-	struct open_files *open = arg;
+	unsigned *nkept = arg;
 
 	pthread_mutex_lock(&inode->lock);
-	open->n += inode_is_regular(inode) && inode->nopen;
-	open->nkept += is_kept_locked(inode);
+	*nkept += inode->nopen || (inode->orphan && inode->lease_type != LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
 }
 
-static struct open_files open_files(struct fs *fs)
+static bool keeps_leases(struct fs *fs)
 {
-	struct open_files open = {0};
+	unsigned nkept = 0;
 
-	inode_each(fs, count_open, &open);
-	return open;
+	inode_each(fs, count_kept, &nkept);
+	return nkept;
 }
 
 /* True: it is time to try, and not again soon. */
@@ -307,7 +296,7 @@ void conversion_back_wanted(struct io_thread *thread)
 	struct conversion *c = fs->conversion;
 
 	if (!fs->options.session.converts || !fs->sharing || fs_is_renewing(fs) ||
-		fs_is_paused(fs) || !takes_turn(fs) || open_files(fs).nkept)
+		fs_is_paused(fs) || !takes_turn(fs) || keeps_leases(fs))
 		return;
 	pthread_mutex_lock(&c->lock);
 	if (phase_of(fs) == CONVERSION_NONE) {
@@ -533,9 +522,7 @@ static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
 		atomic_store(&fs->sharing, false);
 		session_is_alone(fs->session);
 		note_told(fs);
-		/* Else locks that are had are at the server, and so go all others. */
-		if (!open_files(fs).n)
-			local_locks_begin(fs);
+		local_locks_begin(fs);
 		log_notice("server %s: no other mount has the export any more: this one needs no "
 			   "leases",
 			session_server(fs->session));
@@ -558,7 +545,7 @@ static void evict_one(struct inode *inode, void *arg)
 /* A request that had begun may have opened a file. */
 static void return_all(struct fs *fs)
 {
-	if (open_files(fs).nkept)
+	if (keeps_leases(fs))
 		conversion_is_over(fs);
 	else if (conversion_go_on(fs, CONVERSION_STILL, CONVERSION_RETURNS))
 		inode_each(fs, evict_one, fs);

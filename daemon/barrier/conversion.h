@@ -25,19 +25,15 @@
  * agree with the cache. So such a mount does not begin to share while a file is open for writing.
  * It says so (CONVERT_NOT_NOW), and is asked again.
  *
- * Back, when nobody else has been there for a while, and no file is open that the kernel has pages
- * of, or appends to:
+ * Back, when no file is open, and nobody else has been there for a while:
  *
  *     NONE ──PING: RECALL_ALONE──> DRAINS ──> STILL ──> RETURNS ──nothing is leased──> TELLS
  *     ──CONVERT_ALONE is answered: all is forgotten, not fs.sharing──> NONE
  *
- * Other files that are open stay so, and pinned: their last close tells the server. If some are,
- * locks stay at the server, those that come later, too, and the mount can't be revived.
- *
- * If such a file was opened meanwhile, or the server says that somebody has come, or leases do not
- * go in time, the mount goes on as it was, and tries again later. The kernel keeps answers under
- * leases, which stay true while the mount is alone. They have ended before another mount is let in
- * (told_ms).
+ * If a file was opened meanwhile, or the server says that somebody has come, or leases do not go
+ * in time, the mount goes on as it was, and tries again later. The kernel keeps
+ * answers under leases, which stay true while the mount is alone. They have ended before another
+ * mount is let in (told_ms).
  *
  * A mount that changes names by itself while it is alone (names=local) makes no such change from
  * DRAINS on, and it is not STILL at its end before the server knows all of them. The inode numbers

@@ -451,7 +451,7 @@ static void commit_over(struct inode *inode, int status)
 	ended = inode->orphan ? c->ended : NULL;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
-	if (fs_may_share(inode->fs))
+	if (inode->fs->sharing)
 		inode->fs->inodes->hooks->settle(inode, thread);
 	if (ended)
 		ended(inode, thread);

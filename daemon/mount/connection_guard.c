@@ -252,10 +252,14 @@ static bool successor_comes(const struct guarding *g)
 	if (!head || !await_end(g))
 		return false;
 	for (until = now_ms() + GUARD_SUCCESSOR_MS; now_ms() < until; poll(NULL, 0, LOOK_MS)) {
-		if (read_record(g->record, head) || !record_can_go_on(head))
+		if (read_record(g->record, head))
 			return false;
+		/* This comes first: a successor may have begun to share, which nobody goes on
+		 * with. */
 		if (atomic_load(&head->generation) != g->generation)
 			return true;
+		if (!record_can_go_on(head))
+			return false;
 	}
 	return false;
 }

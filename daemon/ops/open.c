@@ -111,8 +111,7 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 	pthread_mutex_unlock(&inode->lock);
 	if (commit)
 		commit_start(inode, thread);
-	/* Also alone a file may have a pin, from before. */
-	if (fs_may_share(inode->fs))
+	if (inode->fs->sharing)
 		lease_settle(inode, thread);
 	if (orphan)
 		inode_return_settle(inode, thread);

@@ -455,7 +455,7 @@ static void forget_node(struct io_thread *thread, const struct forget *forget)
 	inode = inode_of_node(thread->fs, forget->node);
 	assert(inode);
 	inode_forget(inode, forget->nlookup);
-	if (fs_may_share(thread->fs))
+	if (thread->fs->sharing)
 		lease_settle(inode, thread);
 	inode_put(inode);
 }

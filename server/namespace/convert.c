@@ -45,7 +45,7 @@ static bool ns_convert_has_leases(const struct ns_call *c)
 {
 	struct holder_counts own = holders_of(&c->v->holders, c->ctx->session);
 
-	return own.layouts || own.shared || own.exclusive;
+	return own.layouts || own.shared || own.exclusive || own.pins;
 }
 
 int ns_convert(struct ns_call *c)

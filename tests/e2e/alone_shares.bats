@@ -512,55 +512,6 @@ writes_to() {
 	nobody_was_late
 }
 
-# inodes_are COUNT: so many are in use at the server, removed ones too.
-inodes_are() {
-	[ "$(status_of '.exports[0].files')" -eq "$1" ]
-}
-
-@test "it is alone again while files are open, removed ones too, and locked" {
-	local before
-	use_lease 1
-	start_server
-	come 1
-	come 2
-	before=$(status_of '.exports[0].files')
-	exec 6<>"$dir/1/open" 7<>"$dir/1/removed" 8<>"$dir/1/locked"
-	echo one >&6
-	echo kept >&7
-	flock -x 8
-	cat "$dir/2/open" >/dev/null
-	end_mount 2
-	until_true 30 is_alone 1
-	[ "$(status_of '.exports[0].leases.pins')" -eq 3 ]
-	echo two >&6
-	rm "$dir/1/removed"
-	echo more >&7
-	[ "$(cat /dev/fd/7 <"/proc/self/fd/7")" = $'kept\nmore' ]
-	inodes_are $((before + 3))
-	run flock -n "$dir/1/locked" true
-	[ "$status" -eq 1 ]
-	crash_server 6>&- 7>&- 8>&-
-	[ "$(cat "$dir/1/open")" = $'one\ntwo' ]
-	come 2 6>&- 7>&- 8>&-
-	run flock -n "$dir/2/locked" true
-	[ "$status" -eq 1 ]
-	mv "$dir/2/open" "$dir/2/other"
-	echo three >&6
-	[ "$(cat "$dir/2/other")" = $'one\ntwo\nthree' ]
-	end_mount 2
-	until_true 30 is_alone 1
-	exec 7>&-
-	until_true 20 inodes_are $((before + 2))
-	exec 6>&- 8>&-
-	until_true 20 pins_are 0
-	flock -n "$dir/1/locked" true
-	nobody_was_late
-}
-
-pins_are() {
-	[ "$(status_of '.exports[0].leases.pins')" -eq "$1" ]
-}
-
 # bats test_tags=nightly
 @test "programs go on while mounts come and go, each time with a conversion both ways" {
 	local n

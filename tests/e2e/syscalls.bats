@@ -80,12 +80,20 @@ area() {
 	area limits
 }
 
+# These see in /proc/locks who waits: locks of a mount that never shares are the kernel's. Others:
+# alone_locks.bats, shared_locks.bats.
+with_kernels_locks() {
+	umount_rmem
+	mount_rmem -o allow_other,suid,dev,exclusive
+	area "$1"
+}
+
 @test "locks of files" {
-	area flock
+	with_kernels_locks flock
 }
 
 @test "locks of parts of files" {
-	area records
+	with_kernels_locks records
 }
 
 # The tmpfs goes away with the mount namespace.

@@ -331,37 +331,6 @@ static void back__not_beside_others_nor_with_leases(void **state)
 	server_check(&server);
 }
 
-static void back__with_a_pin_that_ends_later(void **state)
-{
-	struct rpc_request req = {
-		.op = RPC_UNLINK, .name = {.parent = ROOT_INO, .name = str("file")}};
-	uint64_t ino, number;
-	struct rpc_reply rep;
-
-	begin(0, ALONE);
-	assert_int_equal(convert(0, CONVERT_SHARES), 0);
-	assert_int_equal(convert(0, CONVERT_FORGOT), 0);
-	ino = make_file(0, "file");
-	number = take(0, ino, LEASE_EXCLUSIVE);
-	send_return(0, 14, ino, number, LEASE_NONE, RETURN_PIN);
-	expect(0, RPC_RETURN, 14);
-	assert_int_equal(convert(0, CONVERT_ALONE), 0);
-	server_kill(&server);
-	client_wait_closed(&clients[0]);
-	server_start(&server);
-	client_resume(&clients[0]);
-	assert_int_equal(client_call(&clients[0], 0, &req, &rep), 0);
-	req = getattr_request(ino);
-	assert_int_equal(client_call(&clients[0], 0, &req, &rep), 0);
-	assert_int_equal(rep.attr.attr.nlink, 0);
-	send_return(0, 14, ino, number, LEASE_NONE, RETURN_UNPIN);
-	expect(0, RPC_RETURN, 14);
-	assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ESTALE);
-	client_bye(&clients[0]);
-	end(1);
-	server_check(&server);
-}
-
 /* ---- what it had ----------------------------------------------------------------------------- */
 
 /* Files and directories whose last name it took while it was alone. */
@@ -569,7 +538,6 @@ int driver_run_convert(void)
 		SHARERS_TEST(not_now__it_stays_alone_and_is_asked_again),
 		SHARERS_TEST(leaving__the_next_has_the_export_alone),
 		SHARERS_TEST(back__not_beside_others_nor_with_leases),
-		SHARERS_TEST(back__with_a_pin_that_ends_later),
 		SHARERS_TEST(convert__what_it_keeps_without_a_name),
 		SHARERS_TEST(convert__its_locks_stay),
 		SHARERS_TEST(server_killed__nobody_is_let_in_before_it_has_forgotten),
