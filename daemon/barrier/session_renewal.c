@@ -402,7 +402,8 @@ bool session_renewal_takes_back(struct request *req, int *error)
 {
 	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
 
-	if (!op_ends_with_session(req, *error))
+	/* There may be no other session to begin anew in. */
+	if (session_lost(req->thread->fs->session) || !op_ends_with_session(req, *error))
 		return false;
 	*error = -EIO;
 	if (handle)

@@ -450,7 +450,7 @@ writes_to() {
 	exec 5>&-
 	wait "${pids[0]}"
 	pids=()
-	run ! stat "$dir/1/file"
+	if stat "$dir/1/file"; then return 1; fi
 	[ "$(cat "$dir/2/file")" = after ]
 }
 
