@@ -198,16 +198,21 @@ static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
 
 /* ---- not now --------------------------------------------------------------------------------- */
 
-static void conversion_can_not_now(struct fs *fs, unsigned nwriters)
+/* Whether files that are open for writing keep others out. Then the server is to be told. */
+static bool can_not_now(struct fs *fs)
 {
 	static struct log_ratelimit limit;
+	unsigned nwriters = kernel_pages_writers(fs);
 
+	if (!nwriters)
+		return false;
 	atomic_store(&fs->conversion->not_now, true);
 	if (log_ratelimit_ok(&limit, NOT_NOW_MS))
 		log_notice("server %s: another mount of the export waits, and files that are open "
 			   "for writing keep it out: %u; this kernel can't share them (Linux 6.9 "
 			   "can): close them, or mount with share",
 			session_server(fs->session), nwriters);
+	return true;
 }
 
 static void told_not_now(struct rpc_call *call, const struct rpc_reply *rep)
@@ -245,14 +250,12 @@ static void conversion_begins(struct fs *fs)
 void conversion_wanted(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	unsigned nwriters;
 
 	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) || conversion_is_under_way(fs))
 		return;
-	nwriters = kernel_pages_writers(fs);
-	if (nwriters || now_ms() < atomic_load(&fs->conversion->rest_ms))
-		conversion_can_not_now(fs, nwriters);
-	else if (conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
+	if (now_ms() < atomic_load(&fs->conversion->rest_ms))
+		atomic_store(&fs->conversion->not_now, true);
+	else if (!can_not_now(fs) && conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
 		conversion_begins(fs);
 }
 
@@ -576,31 +579,29 @@ static void give_back(struct io_thread *thread)
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* A request that had begun has opened a file. Each try holds requests for a moment. */
-static void give_up(struct fs *fs, unsigned nwriters)
+static bool gives_up(struct fs *fs)
 {
+	if (!can_not_now(fs))
+		return false;
 	atomic_store(&fs->conversion->rest_ms, now_ms() + BACK_MS);
-	conversion_can_not_now(fs, nwriters);
 	conversion_is_over(fs);
+	return true;
 }
 
 static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase)
 {
 	struct fs *fs = thread->fs;
 	bool drains = phase == CONVERSION_DRAINS;
-	unsigned nwriters;
 
 	if (!conversion_say_idle(thread, phase, conversion_is_idle(thread, drains)))
 		return;
-	nwriters = drains ? 0 : kernel_pages_writers(fs);
 	if (drains && kernel_is_told(fs))
 		conversion_go_on(fs, phase, CONVERSION_STILL);
 	else if (!drains && fs->conversion->back)
 		return_all(fs);
 	else if (!drains && fs->conversion->locks)
 		conversion_go_on(fs, phase, CONVERSION_PINS);
-	else if (!drains && nwriters)
-		give_up(fs, nwriters);
-	else if (!drains && inode_return_is_idle(fs) &&
+	else if (!drains && !gives_up(fs) && inode_return_is_idle(fs) &&
 		 conversion_go_on(fs, phase, CONVERSION_TELLS))
 		conversion_send(thread, CONVERT_SHARES, shares);
 }

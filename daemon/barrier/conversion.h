@@ -1,4 +1,5 @@
-/* conversion.h - a mount that had its export for itself goes by leases from a moment on, since another client has come and waits for that.
+/* conversion.h - a mount that had its export for itself goes by leases from a moment on, since
+ * another client has come and waits for that.
  *
  *     NONE ──PING: RECALL_SHARE──> DRAINS ──what had begun has ended──> STILL ──all is committed──>
  *     TELLS ──CONVERT_SHARES is answered: all is forgotten, fs.sharing──> PINS ──open files are

@@ -47,6 +47,7 @@ void daemon_set_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
 	struct session_options *session = &fs->session;
+
 	session->source = options->source;
 	session->auto_transport = config->transport == TRANSPORT_AUTO;
 	if (!session->auto_transport)

@@ -5,6 +5,9 @@
  *     its client ends and commits what is under way -> CONVERT_SHARES: it goes by leases ->
  *     its kernel forgets -> CONVERT_FORGOT -> the ATTACH that waits is tried again
  *
+ * A client that can't now, for files that are open there, sends CONVERT_NOT_NOW. Its session goes
+ * on as it was, and is asked again while somebody waits.
+ *
  * In between nobody else is let in, also by a server that was started again: the session is stored
  * with SESSION_FORGETS. A session that takes more than the lease time for the first step, or twice
  * that for its kernel to forget, is ended, by the rules of a recall (recall.h). A session that

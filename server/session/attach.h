@@ -10,9 +10,11 @@
  * others that read, until a client comes that it is in the way of:
  *
  *     the client has        it
- *     ATTACH_SHARED         waits; the session is asked to share (conversion.h)
- *     ATTACH_CONVERTS       -EALREADY, if it would get in with ATTACH_SHARED: it asks again with it
- *     neither               waits, -EBUSY, as with any other session
+ *     ATTACH_SHARED         waits; the session is asked to share (conversion.h), and again each
+ *                           second if it can't now
+ *     ATTACH_CONVERTS       -EALREADY, if it would get in with ATTACH_SHARED: it asks again with
+ * it. Not before LEAVES_MS, as the session's mount may just have been unmounted neither waits,
+ * -EBUSY, as with any other session
  *
  * An owner's name proves nothing: two clients that live may have the same one (machines cloned with
  * all that they had in memory), and a peer may claim any. It only tells which session a dead mount
@@ -41,7 +43,8 @@
  * when it does. Or another process asks, to which the client has moved, and the first one has
  * closed the channel in order. The first one still counts as one that has the memory mapped.
  *
- * A client whose session the server has ended learns it here (-EIDRM), and may make another one. On
+ * A client whose session the server has ended learns it here (-EIDRM), and may make another one, at
+ * the same export: it says when that was made (`born`). -ESTALE: another one has its name now. On
  * shm it says with that ATTACH that it has unmapped all of the old one (`ended`). Then nobody waits
  * for the end of its process any more.
  *

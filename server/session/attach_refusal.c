@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "server/session/in_the_way.h"
 #include "server/session/session.h"
-
-static const uint32_t may_share = ATTACH_SHARED | ATTACH_CONVERTS;
 
 /* Names the mount option that keeps the two apart: one asks for the export alone, or they differ in
  * their use. */
@@ -29,7 +28,7 @@ static const char *why_alone(const struct client_request *req, const struct clie
 	/* By the server, this client's former one for example; or it is being unmounted. */
 	if (holder->ending || holder->said_bye)
 		return "";
-	if (had & may_share && wanted & may_share)
+	if (had & ATTACH_MAY_SHARE && wanted & ATTACH_MAY_SHARE)
 		return "; it is about to share the export";
 	return "; one of the two can't share it: unmount it there";
 }

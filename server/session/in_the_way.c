@@ -63,8 +63,7 @@ bool in_the_way_is(const struct client_session *session, const struct export *ex
 /* Whether the session goes by leases, or will when it is asked to. */
 static bool will_share(const struct client_session *session)
 {
-	return session->stored.flags & (ATTACH_SHARED | ATTACH_CONVERTS) && !session->ending &&
-	       !session->said_bye;
+	return session->stored.flags & ATTACH_MAY_SHARE && !session->ending && !session->said_bye;
 }
 
 /* How much it is the reason why the client is kept out: those that can't share are, and before
@@ -102,7 +101,7 @@ bool in_the_way_may_share_later(const struct client_request *req, const struct e
 		if (in_the_way_is(session, export, req) && !will_share(session))
 			return false;
 	}
-	return req->rpc.attach.flags & (ATTACH_SHARED | ATTACH_CONVERTS);
+	return req->rpc.attach.flags & ATTACH_MAY_SHARE;
 }
 
 bool in_the_way_share_now(const struct client_request *req, const struct export *export)

@@ -9,6 +9,9 @@
 #include "server/session/client_session.h"
 #include "server/session/conn.h"
 
+/* A client that goes by leases, or will when it is asked to. */
+enum { ATTACH_MAY_SHARE = ATTACH_SHARED | ATTACH_CONVERTS };
+
 /* Whether the session is of the client's owner; of its process, too. Each holder has owners of its
  * own, so none can end another's sessions. */
 bool in_the_way_is_of_owner(const struct client_session *session, const struct client_request *req);

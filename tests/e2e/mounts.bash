@@ -74,6 +74,15 @@ begin() {
 	share "$@"
 }
 
+# end_programs: the processes ${pids[@]}, which end when the file $dir/enough is there, or by themselves.
+end_programs() {
+	local pid
+	[ -z "${dir:-}" ] || touch "$dir/enough"
+	for pid in "${pids[@]}"; do
+		wait "$pid" 2>/dev/null || true
+	done
+}
+
 # no_log_says PATTERN: neither the server's log nor a mount's has it.
 no_log_says() {
 	! grep -E "$1" "$dir/server.log" "$dir"/mount.*.log

@@ -16,10 +16,7 @@ setup() {
 }
 
 teardown() {
-	[ -z "${dir:-}" ] || touch "$dir/enough"
-	for pid in "${pids[@]}"; do
-		wait "$pid" 2>/dev/null || true
-	done
+	end_programs
 	end_mounts
 }
 

@@ -33,8 +33,8 @@ static bool is_base64(char c)
 	return isalnum((unsigned char)c) || c == '+' || c == '/';
 }
 
-/* Of 48 random letters of base64 less than one in 10^7 times fewer are large, or small. Most paths
- * and hashes have no large ones. One of 3,500 keys has no digit. */
+/* Of 48 random characters of base64 fewer than this are capitals, or small letters, once in five
+ * million times. Most paths and hashes have no capitals. One of 3,500 keys has no digit. */
 enum { LETTERS_MIN = 4 };
 
 static bool looks_random(const char *word, size_t len)
