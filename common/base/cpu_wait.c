@@ -182,8 +182,10 @@ void cpu_wait_look(const struct cpu_wait *w, int64_t now, struct cpu_wait_view *
 	view->span_ms = now - first->at_ms;
 	for (unsigned k = 0; k < i; k++)
 		view->late_ms = max_i64(view->late_ms, sample_back(w, k)->late_ms);
+	/* The counts were read a moment after the times. */
 	if (view->known)
-		view->wait_ms = max_i64(0, view->total_wait_ms - first->wait_ms);
+		view->wait_ms =
+			min_i64(view->span_ms, max_i64(0, view->total_wait_ms - first->wait_ms));
 	view->throttled = w->throttled_at_ms && now - w->throttled_at_ms <= view->span_ms;
 	view->starved = view->late_ms >= CPU_WAIT_PAUSE_MS ||
 			(view->span_ms >= CPU_WAIT_LEAST_MS &&
@@ -198,7 +200,7 @@ const char *cpu_wait_text(const struct cpu_wait_view *view, char buf[CPU_WAIT_TE
 	if (view->known)
 		snprintf(wait, sizeof(wait),
 			"waited %" PRId64 " %% of the last %" PRId64 " s for a CPU",
-			min_i64(100, view->wait_ms * 100 / span_ms), (span_ms + 500) / 1000);
+			view->wait_ms * 100 / span_ms, (span_ms + 500) / 1000);
 	if (!view->known || view->late_ms >= CPU_WAIT_PAUSE_MS)
 		snprintf(late, sizeof(late), "%sran up to %" PRId64 ".%" PRId64 " s late",
 			*wait ? ", and " : "", view->late_ms / 1000, view->late_ms % 1000 / 100);

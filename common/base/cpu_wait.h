@@ -62,7 +62,7 @@ bool cpu_wait_tick(struct cpu_wait *w, int64_t now);
 struct cpu_wait_view {
 	bool known;      /* wait_ms and total_wait_ms are */
 	int64_t span_ms; /* the time that it tells of */
-	int64_t wait_ms;
+	int64_t wait_ms; /* of it */
 	int64_t late_ms; /* the longest */
 	bool throttled;  /* by a quota of a control group */
 	bool starved;

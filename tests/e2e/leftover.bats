@@ -29,10 +29,17 @@ done_later() {
 	done
 }
 
+# all_connected N: each of the daemon's N threads has its channel. A mount is there as soon as the first one has.
+all_connected() {
+	[ "$(status_of '[.sessions[].channels[] | select(.state == "open")] | length')" -eq "$1" ]
+}
+
 @test "what a killed program has left on its way is over before anything that begins later" {
 	local remover writer
 	start_server
 	mount_rmem -o io_threads=2,debug_io,log_level=debug
+	# Either may send what the stopped server is to get.
+	until_true 10 all_connected 2
 	mkdir "$mnt/dir"
 	echo old >"$mnt/dir/a"
 	# One thread sends a request to a server that does not read it, ...

@@ -108,6 +108,10 @@ static void look__of_a_short_time(void **state)
 	look(3000);
 	assert_int_equal(view.wait_ms, 2000);
 	assert_false(view.starved);
+	/* It waited again before the count was read. */
+	set_wait(2010);
+	look(3000);
+	assert_int_equal(view.wait_ms, 2000);
 }
 
 static void late__for_moments_and_for_long(void **state)
