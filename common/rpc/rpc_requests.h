@@ -530,10 +530,13 @@ struct rpc_unprotect {
  * committed, and from the reply on it goes by leases and has none. Its kernel may still show names
  * and attributes that it was told before, so no other session begins yet. CONVERT_FORGOT: the
  * kernel has no such thing any more, and the files that are open are pinned. CONVERT_ALONE: it has
- * no lease and no pin, and has the export for itself from the reply on. -EBUSY: another session is
- * there, or it has some of them: nothing has changed. CONVERT_NOT_NOW: it was asked to share, and
- * can't before files that are open there are closed. It stays alone, and is asked again later. */
+ * the export for itself from the reply on, and no lease or pin. Inodes without a name that it had
+ * one of are kept until it returns them (RETURN_INODES). -EBUSY: another session is there, or it
+ * has more than CONVERT_ALONE_MAX leases and pins: nothing has changed. CONVERT_NOT_NOW: it was
+ * asked to share, and can't before files that are open there are closed. It stays alone, and is
+ * asked again later. */
 enum rpc_convert_state { CONVERT_SHARES = 1, CONVERT_FORGOT, CONVERT_ALONE, CONVERT_NOT_NOW };
+enum { CONVERT_ALONE_MAX = 4096 };
 struct rpc_convert {
 	uint8_t state;
 };

@@ -1,5 +1,5 @@
 /* conversion.c - see conversion.h. */
-#include "daemon/barrier/conversion.h"
+#include "daemon/barrier/conversion_private.h"
 
 #include <errno.h>
 
@@ -18,6 +18,7 @@
 #include "daemon/kcache/kernel_names.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/append_order.h"
 #include "daemon/lease/keep.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/local_answer.h"
@@ -30,23 +31,16 @@
 /* The kernel of a mount that is alone keeps an answer for this part of the lease time at most. */
 enum { TTL_SHARE = 4 };
 
-/* The way back: when it is tried again, if files are open; how long it may take; when it is tried
- * again if it took longer, or was refused. */
-enum { BACK_MS = 5000, RETURNS_MS = 1000, FAILED_MS = 300000 };
-
-enum { NOT_NOW_MS = 60000 /* between two lines of the log about it */ };
+/* REST: when it is tried again if a request that had begun has opened a file. NOT_NOW: between two
+ * lines of the log about it. */
+enum { REST_MS = 5000, NOT_NOW_MS = 60000 };
 
 /* A caller may be late to note its answer, which the kernel counts the time from. */
 enum { LATE_MS = 250 };
 
-static enum conversion_phase phase_of(const struct fs *fs)
-{
-	return atomic_load_explicit(&fs->conversion->phase, memory_order_acquire);
-}
-
 static bool conversion_holds(const struct fs *fs)
 {
-	enum conversion_phase phase = phase_of(fs);
+	enum conversion_phase phase = conversion_phase_of(fs);
 
 	return phase != CONVERSION_NONE && phase != CONVERSION_FORGETS;
 }
@@ -66,7 +60,7 @@ void conversion_fini(struct conversion *c)
 
 bool conversion_is_under_way(const struct fs *fs)
 {
-	return phase_of(fs) != CONVERSION_NONE;
+	return conversion_phase_of(fs) != CONVERSION_NONE;
 }
 
 struct conversion_told conversion_told(const struct fs *fs)
@@ -79,8 +73,7 @@ struct conversion_told conversion_told(const struct fs *fs)
 	};
 }
 
-/* A successor has to know it (record.h). */
-static void note_told(struct fs *fs)
+void conversion_note_told(struct fs *fs)
 {
 	struct record_head *head = fs->record ? record_head(fs->record) : NULL;
 
@@ -95,7 +88,7 @@ void conversion_adopt(struct fs *fs, struct conversion_told told)
 {
 	fs->conversion->ttl_ms = told.ttl_ms;
 	fs->conversion->told_ms = now_ms() + told.left_ms;
-	note_told(fs);
+	conversion_note_told(fs);
 }
 
 void conversion_revive(struct fs *fs)
@@ -111,7 +104,7 @@ uint32_t conversion_ttl_ms(const struct fs *fs, uint32_t ms)
 {
 	if (!fs->options.session.converts)
 		return ms;
-	if (phase_of(fs) != CONVERSION_NONE)
+	if (conversion_phase_of(fs) != CONVERSION_NONE)
 		return 0;
 	return (uint32_t)min_u64(ms, session_lease_ms(fs->session) / TTL_SHARE);
 }
@@ -127,19 +120,18 @@ static void note_ttl(struct io_thread *thread)
 	if (thread->index || fs->sharing || ttl_ms <= c->ttl_ms)
 		return;
 	c->ttl_ms = ttl_ms;
-	note_told(fs);
+	conversion_note_told(fs);
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-/* True: it was in this phase, and is in the next. */
-static bool conversion_go_on(struct fs *fs, enum conversion_phase from, enum conversion_phase to)
+bool conversion_go_on(struct fs *fs, enum conversion_phase from, enum conversion_phase to)
 {
 	struct conversion *c = fs->conversion;
 	bool was;
 
 	pthread_mutex_lock(&c->lock);
-	was = phase_of(fs) == from;
+	was = conversion_phase_of(fs) == from;
 	if (was) {
 		c->idle = 0;
 		atomic_store_explicit(&c->phase, to, memory_order_release);
@@ -159,13 +151,14 @@ static void commit_all(struct fs *fs, bool all)
 
 void conversion_is_over(struct fs *fs)
 {
-	enum conversion_phase phase = phase_of(fs);
+	enum conversion_phase phase = conversion_phase_of(fs);
 
 	if (phase == CONVERSION_NONE)
 		return;
 	fs->conversion->telling = false;
 	fs->conversion->back = false;
 	fs->conversion->locks = false;
+	lease_keep_hold(fs, false);
 	commit_all(fs, false);
 	/* It did not come to CONVERT_SHARES, or that was refused. */
 	if (local_locks_are_kept(fs))
@@ -175,7 +168,7 @@ void conversion_is_over(struct fs *fs)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void conversion_send(struct io_thread *thread, enum rpc_convert_state state,
+void conversion_send(struct io_thread *thread, enum rpc_convert_state state,
 	void (*done)(struct rpc_call *call, const struct rpc_reply *rep))
 {
 	struct conversion *c = thread->fs->conversion;
@@ -259,58 +252,6 @@ void conversion_wanted(struct io_thread *thread)
 		conversion_begins(fs);
 }
 
-/* A file that is open has a pin, which others with a lease lose along with that. A directory that
- * was removed while it is somebody's working directory keeps its lease. */
-static void count_kept(struct inode *inode, void *arg)
-{
-	unsigned *nkept = arg;
-
-	pthread_mutex_lock(&inode->lock);
-	*nkept += inode->nopen || (inode->orphan && inode->lease_type != LEASE_NONE);
-	pthread_mutex_unlock(&inode->lock);
-}
-
-static bool keeps_leases(struct fs *fs)
-{
-	unsigned nkept = 0;
-
-	inode_each(fs, count_kept, &nkept);
-	return nkept;
-}
-
-/* True: it is time to try, and not again soon. */
-static bool takes_turn(struct fs *fs)
-{
-	struct conversion *c = fs->conversion;
-	int64_t now = now_ms();
-	bool turn;
-
-	pthread_mutex_lock(&c->lock);
-	turn = phase_of(fs) == CONVERSION_NONE && now >= c->back_ms;
-	if (turn)
-		c->back_ms = now + BACK_MS;
-	pthread_mutex_unlock(&c->lock);
-	return turn;
-}
-
-void conversion_back_wanted(struct io_thread *thread)
-{
-	struct fs *fs = thread->fs;
-	struct conversion *c = fs->conversion;
-
-	if (!fs->options.session.converts || !fs->sharing || fs_is_renewing(fs) ||
-		fs_is_paused(fs) || !takes_turn(fs) || keeps_leases(fs))
-		return;
-	pthread_mutex_lock(&c->lock);
-	if (phase_of(fs) == CONVERSION_NONE) {
-		c->idle = 0;
-		c->back = true;
-		c->began_ms = now_ms();
-		atomic_store_explicit(&c->phase, CONVERSION_DRAINS, memory_order_release);
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
 /* ---- what comes meanwhile -------------------------------------------------------------------- */
 
 /* The kernel's own: an operation may wait for it. */
@@ -328,7 +269,8 @@ static bool conversion_is_looked_after(const struct request *req)
 bool conversion_enter(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
-	bool passes = phase_of(fs) == CONVERSION_DRAINS && conversion_is_for_cache(req);
+	bool passes = conversion_phase_of(fs) == CONVERSION_DRAINS &&
+		      (conversion_is_for_cache(req) || append_order_is_waited_for(req));
 
 	if (!conversion_holds(fs) || passes || req->op == OP_STATFS)
 		return true;
@@ -387,7 +329,7 @@ static bool conversion_say_idle(struct io_thread *thread, enum conversion_phase 
 	bool all = false;
 
 	pthread_mutex_lock(&c->lock);
-	if (phase_of(thread->fs) == phase) {
+	if (conversion_phase_of(thread->fs) == phase) {
 		c->idle = idle ? c->idle | bit : c->idle & ~bit;
 		all = c->idle == (UINT32_C(1) << thread->fs->options.session.io_threads) - 1;
 	}
@@ -395,17 +337,9 @@ static bool conversion_say_idle(struct io_thread *thread, enum conversion_phase 
 	return all && !thread->index;
 }
 
-/* Answers wait for these two; names, whose notifier may wait for a request that is held, do not
- * count. */
-static bool kernel_is_told(struct fs *fs)
-{
-	return notifier_is_idle(&fs->dropper) && notifier_is_idle(&fs->notifier);
-}
-
 /* ---- the moment ------------------------------------------------------------------------------ */
 
-/* The server is asked anew. Data that it has refused was told to its writers. */
-static void forget_locked(struct fs *fs, struct inode *inode)
+void conversion_forget_locked(struct fs *fs, struct inode *inode)
 {
 	if (!commit_is_clean_locked(inode))
 		commit_forget_locked(inode);
@@ -418,7 +352,7 @@ static void begin_anew(struct inode *inode, void *arg)
 	struct fs *fs = arg;
 
 	pthread_mutex_lock(&inode->lock);
-	forget_locked(fs, inode);
+	conversion_forget_locked(fs, inode);
 	kernel_pages_share_locked(inode, fs->threads[0].thread);
 	kernel_owner_share_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
@@ -489,93 +423,6 @@ static void forgot(struct rpc_call *call, const struct rpc_reply *rep)
 	conversion_go_on(fs, CONVERSION_FORGETS, CONVERSION_NONE);
 }
 
-/* ---- back ------------------------------------------------------------------------------------ */
-
-/* Each try holds requests for a moment. */
-static void conversion_back_failed(struct fs *fs)
-{
-	struct conversion *c = fs->conversion;
-
-	pthread_mutex_lock(&c->lock);
-	c->back_ms = now_ms() + FAILED_MS;
-	pthread_mutex_unlock(&c->lock);
-	conversion_is_over(fs);
-}
-
-static void forget_leased(struct inode *inode, void *arg)
-{
-	struct fs *fs = arg;
-
-	pthread_mutex_lock(&inode->lock);
-	forget_locked(fs, inode);
-	kernel_attr_forget_locked(inode);
-	pthread_mutex_unlock(&inode->lock);
-}
-
-static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
-{
-	struct conversion *c = container_of(call, struct conversion, call);
-	struct fs *fs = c->hold.fs;
-
-	if (!rep->status) {
-		c->told_ms = now_ms() + session_lease_ms(fs->session);
-		c->ttl_ms = 0;
-		inode_each(fs, forget_leased, fs);
-		kernel_names_forget(&fs->looks->shown);
-		atomic_store(&fs->sharing, false);
-		session_is_alone(fs->session);
-		note_told(fs);
-		local_locks_begin(fs);
-		log_notice("server %s: no other mount has the export any more: this one needs no "
-			   "leases",
-			session_server(fs->session));
-		conversion_is_over(fs);
-	} else if (!session_has_ended(fs->session) && !session_lost(fs->session)) {
-		conversion_back_failed(fs);
-	}
-}
-
-static void evict_one(struct inode *inode, void *arg)
-{
-	struct fs *fs = arg;
-
-	pthread_mutex_lock(&inode->lock);
-	if (inode->lease_type != LEASE_NONE)
-		lease_evict_locked(inode, fs->threads[0].thread);
-	pthread_mutex_unlock(&inode->lock);
-}
-
-/* A request that had begun may have opened a file. */
-static void return_all(struct fs *fs)
-{
-	if (keeps_leases(fs))
-		conversion_is_over(fs);
-	else if (conversion_go_on(fs, CONVERSION_STILL, CONVERSION_RETURNS))
-		inode_each(fs, evict_one, fs);
-}
-
-static bool nothing_is_leased(struct io_thread *thread)
-{
-	struct fs *fs = thread->fs;
-
-	return lease_keep_give_all(thread) && lease_keep_is_empty(fs) && kernel_is_told(fs) &&
-	       notifier_is_idle(&fs->giver) && inode_return_is_idle(fs) &&
-	       remote_has_no_calls(thread);
-}
-
-static void give_back(struct io_thread *thread)
-{
-	struct fs *fs = thread->fs;
-
-	if (thread->index)
-		return;
-	if (now_ms() - fs->conversion->began_ms > RETURNS_MS)
-		conversion_back_failed(fs);
-	else if (nothing_is_leased(thread) &&
-		 conversion_go_on(fs, CONVERSION_RETURNS, CONVERSION_TELLS))
-		conversion_send(thread, CONVERT_ALONE, is_alone);
-}
-
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* A request that had begun has opened a file. Each try holds requests for a moment. */
@@ -583,7 +430,7 @@ static bool gives_up(struct fs *fs)
 {
 	if (!can_not_now(fs))
 		return false;
-	atomic_store(&fs->conversion->rest_ms, now_ms() + BACK_MS);
+	atomic_store(&fs->conversion->rest_ms, now_ms() + REST_MS);
 	conversion_is_over(fs);
 	return true;
 }
@@ -595,10 +442,10 @@ static void drain_or_stand(struct io_thread *thread, enum conversion_phase phase
 
 	if (!conversion_say_idle(thread, phase, conversion_is_idle(thread, drains)))
 		return;
-	if (drains && kernel_is_told(fs))
+	if (drains && conversion_kernel_is_told(fs))
 		conversion_go_on(fs, phase, CONVERSION_STILL);
 	else if (!drains && fs->conversion->back)
-		return_all(fs);
+		conversion_back_returns(fs);
 	else if (!drains && fs->conversion->locks)
 		conversion_go_on(fs, phase, CONVERSION_PINS);
 	else if (!drains && !gives_up(fs) && inode_return_is_idle(fs) &&
@@ -647,7 +494,7 @@ static void tell_locks(struct io_thread *thread)
 		!local_locks_are_kept(fs))
 		return;
 	pthread_mutex_lock(&c->lock);
-	if (phase_of(fs) == CONVERSION_NONE) {
+	if (conversion_phase_of(fs) == CONVERSION_NONE) {
 		c->idle = 0;
 		c->locks = true;
 		atomic_store_explicit(&c->phase, CONVERSION_DRAINS, memory_order_release);
@@ -657,10 +504,12 @@ static void tell_locks(struct io_thread *thread)
 
 static void step(struct io_thread *thread, enum conversion_phase phase)
 {
+	if (conversion_back_gives_up(thread, phase))
+		return;
 	if (phase == CONVERSION_DRAINS || phase == CONVERSION_STILL)
 		drain_or_stand(thread, phase);
 	else if (phase == CONVERSION_RETURNS)
-		give_back(thread);
+		conversion_back_step(thread);
 	else if (phase == CONVERSION_PINS)
 		pinned(thread);
 	else if (phase == CONVERSION_FORGETS)
@@ -670,7 +519,7 @@ static void step(struct io_thread *thread, enum conversion_phase phase)
 void conversion_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	enum conversion_phase phase = phase_of(fs);
+	enum conversion_phase phase = conversion_phase_of(fs);
 
 	if (!fs->options.session.converts)
 		return;

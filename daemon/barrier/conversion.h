@@ -26,15 +26,27 @@
  * agree with the cache. So such a mount does not begin to share while a file is open for writing.
  * It says so (CONVERT_NOT_NOW), and is asked again.
  *
- * Back, when no file is open, and nobody else has been there for a while:
+ * Back, when nobody else has been there for a while (conversion_back.c):
  *
- *     NONE ──PING: RECALL_ALONE──> DRAINS ──> STILL ──> RETURNS ──nothing is leased──> TELLS
- *     ──CONVERT_ALONE is answered: all is forgotten, not fs.sharing──> NONE
+ *     NONE ──PING: RECALL_ALONE──> DRAINS ──> STILL ──> RETURNS ──leases are settled──> TELLS
+ *     ──CONVERT_ALONE is answered: not fs.sharing──> NONE
  *
- * If a file was opened meanwhile, or the server says that somebody has come, or leases do not go
- * in time, the mount goes on as it was, and tries again later. The kernel keeps
- * answers under leases, which stay true while the mount is alone. They have ended before another
- * mount is let in (told_ms).
+ * Leases are settled when each open file has LEASE_SHARED or more, and no other inode has any, but
+ * for those without a name. The mount then knows of an open file what it has to know alone: size,
+ * map and attributes stay. All else is forgotten. The server
+ * forgets all leases and pins with CONVERT_ALONE, and keeps what has no name until it is returned.
+ * So no lease may go after the last look at them: lease_keep_hold().
+ *
+ * What the kernel takes for a file's end may be wrong, since others have moved it. A mount that has
+ * ever shared does not go by that: fs_kernel_knows_ends(). But a file that was mapped while it was
+ * shared keeps the mount as it is, since the kernel was told that it has no end, and can't be told
+ * another one before somebody asks. So does any open file where the kernel maps none that goes past
+ * its cache (below).
+ *
+ * If the server says that somebody has come, or that there are too many leases, or if they are not
+ * settled in time, the mount goes on as it was, and tries again later. The kernel keeps answers
+ * under leases, which stay true while the mount is alone. They have ended before another mount is
+ * let in (told_ms).
  *
  * A mount that changes names by itself while it is alone (names=local) makes no such change from
  * DRAINS on, and it is not STILL at its end before the server knows all of them. The inode numbers
@@ -81,7 +93,7 @@ enum conversion_phase {
 	CONVERSION_TELLS,
 	CONVERSION_PINS,
 	CONVERSION_FORGETS,
-	CONVERSION_RETURNS, /* the way back */
+	CONVERSION_RETURNS, /* the way back: leases are settled */
 };
 
 struct conversion {
@@ -98,7 +110,8 @@ struct conversion {
 	/* Thread 0's. */
 	struct rpc_call call;
 	bool telling;      /* CONVERT_FORGOT or CONVERT_NOT_NOW is on its way */
-	int64_t began_ms;  /* DRAINS */
+	int64_t began_ms;  /* DRAINS; on the way back also RETURNS */
+	bool ends_told;    /* the kernel knows the ends of all open files */
 	uint32_t ttl_ms;   /* the longest time that the kernel was told */
 	int64_t forgot_ms; /* when the kernel has nothing any more */
 	int64_t told_ms;   /* answers under leases have ended by then */

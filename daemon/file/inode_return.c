@@ -360,7 +360,7 @@ bool inode_return_link_begin(struct inode *inode)
 	bool ok;
 
 	pthread_mutex_lock(&inode->lock);
-	ok = !inode->returned;
+	ok = !inode->returned && (!inode->orphan || inode->nameless);
 	inode->nlinking += ok;
 	pthread_mutex_unlock(&inode->lock);
 	return ok;

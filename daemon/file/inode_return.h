@@ -60,8 +60,8 @@ bool inode_return_gives_up_locked(struct inode *inode);
 void inode_return_settle_removed(struct inode *inode, struct io_thread *thread);
 /* A file that is made without a name. */
 void inode_return_nameless(struct inode *inode);
-/* Around a LINK of it, which gives a name to a file that never had one. False: the inode is
- * returned already, and can't be linked any more. */
+/* Around a LINK of it, which gives a name to a file that never had one. False: the inode has lost
+ * its last name, or is returned already, and can't be linked any more. */
 bool inode_return_link_begin(struct inode *inode);
 void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *thread);
 /* The last use of a file without a name may have ended. If so, it is returned when no message about

@@ -1,21 +1,12 @@
 /* revived.c - see revived.h. */
 #include "daemon/file/revived.h"
 
-#include <string.h>
-
-#include "daemon/file/gate_pass.h"
+#include "common/base/util.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/op/fs_parts.h"
-
-struct revived_state {
-	struct file_op file;
-	struct inode *asked; /* referenced */
-	uint64_t epoch;
-	void (*then)(struct request *req);
-};
 
 static struct op *op_of_state(struct request *req)
 {
@@ -61,27 +52,22 @@ static struct inode *find_unknown(struct request *req)
 	}
 }
 
-static void revived_ask(struct request *req);
-
 static void revived_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct revived_state *st = request_state(req, struct revived_state);
-	void (*then)(struct request * req) = st->then;
-	struct inode *asked = st->asked;
+	void (*then)(struct request * req, int status) = steal_ptr(&st->then);
+	struct inode *asked = steal_ptr(&st->asked);
+	uint64_t epoch = st->epoch;
 
-	if (!rep->status && inode_learn(asked, &rep->attr.attr, st->epoch, NULL) &&
+	st->epoch = 0;
+	if (!rep->status && inode_learn(asked, &rep->attr.attr, epoch, NULL) &&
 		!rep->attr.attr.nlink)
 		inode_return_orphan(asked, 0, req->thread);
 	inode_put(asked);
-	if (rep->status) {
-		op_finish(req, rep->status);
-		return;
-	}
 	list_del(&op_of_state(req)->interrupted);
 	inode_put(steal_ptr(&op_of_state(req)->inode));
-	memset(st, 0, sizeof(*st));
-	if (revived_enter(req, then))
-		then(req);
+	if (rep->status || revived_enter(req, then))
+		then(req, rep->status);
 }
 
 static void revived_ask(struct request *req)
@@ -95,7 +81,7 @@ static void revived_ask(struct request *req)
 	op_rpc(req, revived_answered);
 }
 
-bool revived_enter(struct request *req, void (*then)(struct request *req))
+bool revived_enter(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct inode *unknown = find_unknown(req);
 	struct revived_state *st = request_state(req, struct revived_state);

@@ -9,11 +9,23 @@
 #define RMEMFS_DAEMON_FILE_REVIVED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "daemon/file/gate_pass.h"
+
+struct inode;
 struct request;
 
-/* True: all is known that the request needs. False: then(req) follows, or the request ends with an
- * error. The request has no state yet, or only one that is not used any more. */
-bool revived_enter(struct request *req, void (*then)(struct request *req));
+/* Of the request meanwhile. What struct file_op tells of its way so far stays as it is. */
+struct revived_state {
+	struct file_op file;
+	struct inode *asked; /* referenced */
+	uint64_t epoch;
+	void (*then)(struct request *req, int status);
+};
+
+/* True: all is known that the request needs. False: then(req, status) follows. The operation has
+ * not begun, and what follows struct file_op in its state is zero, then and afterwards. */
+bool revived_enter(struct request *req, void (*then)(struct request *req, int status));
 
 #endif

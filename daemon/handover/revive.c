@@ -118,8 +118,8 @@ static int revive_adopt_handle(struct record_handle *entry, void *arg)
 }
 
 /* The record does not say what the kernel has of it, and others may come, who change it. So the
- * kernel may have all pages, perhaps mapped, and check by any owner. No file was open when it
- * became alone, so the kernel has learnt the end of those that are open now. */
+ * kernel may have all pages, perhaps mapped, and check by any owner. When it became alone, the
+ * kernel went by no end that it was told while others were there (kernel_pages.h). */
 static int revive_adopt_cache(struct fs *fs, uint64_t ino)
 {
 	const struct cached_pages all = {

@@ -222,7 +222,7 @@ void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)
 
 	if (!p)
 		return;
-	p->mapped = p->to_raise = inode->nopen;
+	p->mapped = p->to_raise = inode->nopen && p->nranges;
 	p->clean = !inode->nopen && p->nranges;
 	if (!inode->nopen)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
@@ -261,7 +261,7 @@ static bool goes_by_end(const struct inode *inode)
 
 bool kernel_pages_is_endless_locked(const struct inode *inode)
 {
-	return goes_by_end(inode) && inode->cached->pages->endless;
+	return inode->fs->sharing && goes_by_end(inode) && inode->cached->pages->endless;
 }
 
 uint64_t kernel_pages_size_of_entry(struct inode *inode, uint64_t size)
@@ -624,7 +624,7 @@ void kernel_pages_end_is_told_locked(struct inode *inode)
 
 void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thread)
 {
-	if (may_grow_behind_kernel(inode, inode->lease_type))
+	if (inode->fs->sharing && may_grow_behind_kernel(inode, inode->lease_type))
 		kernel_pages_drop_locked(inode, thread, inode->lease_type);
 }
 
@@ -645,47 +645,32 @@ void kernel_pages_closed_locked(struct inode *inode)
 		inode->cached->pages->mapped = false;
 }
 
-/* ---- another daemon -------------------------------------------------------------------------- */
+/* ---- alone again ----------------------------------------------------------------------------- */
 
-bool kernel_pages_keep_still_locked(const struct inode *inode)
+/* While it was shared, stores into a mapping, and what a program appends, kept the kernel from
+ * being told the end. A handle that reads through the cache asks for it. */
+bool kernel_pages_end_is_open_locked(const struct inode *inode)
 {
-	const struct cached_pages *p = inode->cached->pages;
+	const struct kernel_pages *c = inode->cached;
+	const struct cached_pages *p = c->pages;
 
-	return !p || (!p->running && p->behind == CACHED_NOTHING && !p->nends && !p->nsent_back);
+	return p && p->mapped &&
+	       (p->was_raised || c->nstorers || c->nappenders ||
+		       (p->to_raise && !inode->nopen_cached));
 }
 
-static bool are_ranges(const struct cached_pages *p)
-{
-	if (p->nranges > CACHED_RANGES || !p->step)
-		return false;
-	for (unsigned i = 0; i < p->nranges; i++) {
-		struct cached_range r = p->ranges[i];
-
-		if (r.from >= r.to || r.to > (uint64_t)INT64_MAX + 1 ||
-			(r.from | r.to) % PAGE_BYTES)
-			return false;
-	}
-	return true;
-}
-
-int kernel_pages_adopt_locked(struct inode *inode, const struct cached_pages *kept)
+bool kernel_pages_raise_end_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p;
 
-	if (!are_ranges(kept))
-		return -EINVAL;
-	if (!kernel_pages_make_locked(inode))
-		return -ENOMEM;
+	if (!inode->attr.size || !kernel_pages_make_locked(inode))
+		return !inode->attr.size;
 	p = inode->cached->pages;
-	memcpy(p->ranges, kept->ranges, sizeof(p->ranges));
-	memcpy(p->lookers, kept->lookers, sizeof(p->lookers));
-	p->nranges = kept->nranges;
-	p->step = kept->step;
-	p->mapped = kept->mapped;
-	p->to_raise = kept->to_raise;
-	p->endless = kept->endless;
-	p->raised = kept->raised;
-	p->was_raised = kept->was_raised;
-	p->told_before = kept->told_before;
-	return 0;
+	if (p->running)
+		return false;
+	p->drops_behind = false;
+	p->dropped = (struct cached_range){0};
+	p->job = (struct notifier_job){.size = inode->attr.size};
+	kernel_pages_tell_locked(inode, thread);
+	return true;
 }

@@ -29,7 +29,8 @@ static struct request *append_order_request_of(struct op_append *a)
 
 static bool append_order_appends(const struct request *req)
 {
-	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached;
+	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached &&
+	       !fs_kernel_knows_ends(req->thread->fs);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ void append_order_queue(struct request *req)
 	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode;
 
-	if (!append_order_appends(req))
+	if (!append_order_appends(req) || a->inode)
 		return;
 	atomic_store_explicit(&handle_of(req)->appended, true, memory_order_relaxed);
 	inode = a->inode = op_inode_of(req);
@@ -157,6 +158,20 @@ void append_order_queue(struct request *req)
 	insert_locked(inode->appends, a);
 	pthread_mutex_unlock(&inode->lock);
 	op_is_inside(req, &a->hold, leave);
+}
+
+bool append_order_is_waited_for(struct request *req)
+{
+	const struct op_append *a = &shared_op_of(req)->append;
+	bool later;
+
+	if (!a->inode)
+		return false;
+	pthread_mutex_lock(&a->inode->lock);
+	later = list_entry(a->inode->appends->waiting.prev, struct op_append, link)->offset >
+		a->offset;
+	pthread_mutex_unlock(&a->inode->lock);
+	return later;
 }
 
 bool append_order_enter(struct request *req, void (*then)(struct request *req, int status))

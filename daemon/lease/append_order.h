@@ -1,5 +1,5 @@
-/* append_order.h - the order of what is appended to a file of a sharing mount: one WRITE after the
- * other.
+/* append_order.h - the order of what is appended to a file of a mount that shares, or has ever shared:
+ * one WRITE after the other.
  *
  * The kernel appends at the end that it knows, but other clients may have moved the end. So each
  * WRITE goes to where the file ends when its turn comes (ops/write.c). The kernel lets its own
@@ -59,8 +59,13 @@ struct op_append {
 
 void append_order_init(struct appends *a);
 
-/* A request of a sharing mount was read. If it appends, it takes its place. */
+/* A request was read. If it appends, and the mount shares or has ever shared, it takes its place,
+ * unless it has one. */
 void append_order_queue(struct request *req);
+/* A request that has not entered: whether a WRITE behind it has its place, and so waits for this
+ * one.
+ */
+bool append_order_is_waited_for(struct request *req);
 /* Before the WRITE begins. True: it does not append, or it has its turn. False: then(req, status)
  * follows, and the caller calls wait_aside(). */
 bool append_order_enter(struct request *req, void (*then)(struct request *req, int status));

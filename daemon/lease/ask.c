@@ -113,22 +113,44 @@ void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 	lease_send_locked(inode, thread, LEASE_ASKING);
 }
 
-void lease_pin_locked(struct inode *inode, struct io_thread *thread)
+static void ask_at_once_locked(struct inode *inode, struct io_thread *thread, struct rpc_lease ask)
 {
 	struct inode_lease *l = inode->lease;
-	bool reads = session_is_read_only(inode->fs->session);
-	/* Pages need it, even beyond the number of leases that the session may keep. */
-	bool needed = kernel_pages_any_locked(inode);
 
 	if (l->state != LEASE_IDLE)
 		return;
+	ask.ino = inode->ino;
+	ask.flags |= LEASE_PIN;
 	l->epoch = inode_epoch(inode->fs);
 	l->call = (struct rpc_call){.done = granted};
 	l->call.req.op = RPC_LEASE;
-	l->call.req.lease = (struct rpc_lease){.ino = inode->ino,
-		.type = reads ? LEASE_SHARED : LEASE_EXCLUSIVE,
-		.flags = LEASE_PIN | (needed ? 0 : LEASE_IF_FREE)};
+	l->call.req.lease = ask;
 	lease_send_locked(inode, thread, LEASE_ASKING);
+}
+
+/* Pages need it, even beyond the number of leases that the session may keep. */
+void lease_pin_locked(struct inode *inode, struct io_thread *thread)
+{
+	bool reads = session_is_read_only(inode->fs->session);
+	struct rpc_lease ask = {
+		.type = reads ? LEASE_SHARED : LEASE_EXCLUSIVE,
+		.flags = kernel_pages_any_locked(inode) ? 0 : LEASE_IF_FREE,
+	};
+
+	ask_at_once_locked(inode, thread, ask);
+}
+
+/* It waits for nobody: if others have come, the mount stays as it is. Less than what there is would
+ * not be given. */
+void lease_ask_for_all_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct rpc_lease ask = {
+		.type = inode->lease_type == LEASE_OVERWRITE ? LEASE_EXCLUSIVE : LEASE_SHARED,
+		.flags = LEASE_IF_FREE,
+	};
+
+	if (!lease_is_recalled(inode->lease) && !lease_covers_all_locked(inode))
+		ask_at_once_locked(inode, thread, ask);
 }
 
 /* ---- taking it back -------------------------------------------------------------------------- */

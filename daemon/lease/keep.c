@@ -307,13 +307,12 @@ bool lease_noted_since(struct fs *fs, uint64_t notes, uint64_t ino)
 	return noted;
 }
 
-bool lease_keep_is_empty(struct fs *fs)
+void lease_keep_hold(struct fs *fs, bool held)
 {
-	struct lease_keeper *k = fs->leases;
-	bool empty;
+	atomic_store(&fs->leases->held, held);
+}
 
-	pthread_mutex_lock(&k->lock);
-	empty = !k->nlisted && !k->nleaving && !k->sending;
-	pthread_mutex_unlock(&k->lock);
-	return empty;
+bool lease_keep_is_held(const struct fs *fs)
+{
+	return atomic_load(&fs->leases->held);
 }

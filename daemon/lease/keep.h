@@ -43,6 +43,7 @@ struct lease_keeper {
 	struct thread_call call; /* when one of the lists is too long: evicts, and sends */
 	bool called;
 	struct io_thread *caller;
+	atomic_bool held; /* lease_keep_hold() */
 
 	/* The batch on its way. */
 	bool sending;
@@ -68,8 +69,10 @@ void lease_leave_later_locked(struct inode *inode, struct io_thread *thread);
 void lease_keep_flush(struct io_thread *thread);
 /* The same. True: nothing has gathered, and no batch is on its way. */
 bool lease_keep_give_all(struct io_thread *thread);
-/* Whether this mount has no lease. */
-bool lease_keep_is_empty(struct fs *fs);
+/* No lease is asked for or goes back while they are held: the mount is about to need none
+ * (conversion.h). A recall is left to the server, which repeats it. */
+void lease_keep_hold(struct fs *fs, bool held);
+bool lease_keep_is_held(const struct fs *fs);
 /* A lease of a mount that was taken over is listed, before the threads run. */
 void lease_keep_adopt_locked(struct inode *inode);
 

@@ -54,6 +54,22 @@ void lease_forget_locked(struct inode *inode)
 	inode->lease_number = l->returned = l->recalled = 0;
 }
 
+bool lease_has_nothing_locked(const struct inode *inode)
+{
+	const struct inode_lease *l = inode->lease;
+
+	return inode->lease_type == LEASE_NONE && !l->pinned && !l->unsure &&
+	       l->state == LEASE_IDLE;
+}
+
+bool lease_covers_all_locked(const struct inode *inode)
+{
+	const struct inode_lease *l = inode->lease;
+
+	return lease_includes(inode->lease_type, LEASE_SHARED) && l->state == LEASE_IDLE &&
+	       !l->unsure && !lease_is_recalled(l);
+}
+
 /* ---- what is due ----------------------------------------------------------------------------- */
 
 void lease_step_locked(struct inode *inode, struct io_thread *thread)
@@ -61,7 +77,7 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 	struct inode_lease *l = inode->lease;
 	uint8_t keep;
 
-	if (l->state != LEASE_IDLE)
+	if (l->state != LEASE_IDLE || lease_keep_is_held(inode->fs))
 		return;
 	if (fs_is_renewing(inode->fs)) {
 		waiters_wake(&l->inode->lease_waiters, -EIO);
@@ -232,6 +248,9 @@ static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall
 
 void lease_recalled(struct inode *inode, struct io_thread *thread, const struct rpc_recall *recall)
 {
+	/* It is about a lease from before the mount was alone. */
+	if (!inode->fs->sharing)
+		return;
 	pthread_mutex_lock(&inode->lock);
 	recall_locked(inode->lease, recall);
 	lease_step_locked(inode, thread);

@@ -189,6 +189,15 @@ void lease_note_closing(struct inode *inode, struct handle *handle);
  * pin is there. No operation runs, and no other client is there. */
 void lease_pin_locked(struct inode *inode, struct io_thread *thread);
 
+/* Before the mount goes without leases: asks for one under which nobody else may change anything of
+ * an open file. lease_covers_all_locked(): it has one. */
+void lease_ask_for_all_locked(struct inode *inode, struct io_thread *thread);
+bool lease_covers_all_locked(const struct inode *inode);
+/* Of an inode that needs neither: gives back the lease, or the pin. lease_has_nothing_locked():
+ * there is none of them, and no message about one is on its way. */
+void lease_give_all_locked(struct inode *inode, struct io_thread *thread);
+bool lease_has_nothing_locked(const struct inode *inode);
+
 /* A COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: begins what is
  * due. */
 void lease_settle(struct inode *inode, struct io_thread *thread);
@@ -217,7 +226,6 @@ void lease_adopt_locked(struct inode *inode, const struct lease_kept *kept);
  * lease_leave_locked(): whether the lease still leaves with the batch that is made now, and how.
  * lease_left(): that batch was answered. */
 void lease_evict(struct inode *inode, struct io_thread *thread);
-void lease_evict_locked(struct inode *inode, struct io_thread *thread);
 bool lease_leave_locked(
 	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned);
 void lease_left(struct inode *inode, struct io_thread *thread);

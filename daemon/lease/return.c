@@ -253,16 +253,16 @@ void lease_left(struct inode *inode, struct io_thread *thread)
 	given_back(inode, thread, LEASE_LEAVING);
 }
 
-void lease_evict_locked(struct inode *inode, struct io_thread *thread)
+void lease_give_all_locked(struct inode *inode, struct io_thread *thread)
 {
-	inode->lease->evicted = true;
+	inode->lease->evicted = inode->lease_type != LEASE_NONE;
 	lease_step_locked(inode, thread);
 }
 
 void lease_evict(struct inode *inode, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
-	lease_evict_locked(inode, thread);
+	lease_give_all_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode);
 }

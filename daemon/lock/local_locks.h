@@ -11,7 +11,8 @@
  *
  * When others come, conversion.h has the server learn of all locks (lock_register.h). From then on
  * the table of an inode stands: nothing is granted. When the server knows all, waits leave the
- * table and go on as waits at the server. The way back begins with no lock, since no file is open.
+ * table and go on as waits at the server. On the way back the mount keeps locks if there are none;
+ * else the server goes on to have them.
  *
  * A mount that only reads asks the server also when it is alone: others that only read may be
  * beside it. local_locks_begin() says whether the mount keeps its locks. That changes only while no

@@ -168,6 +168,28 @@ void lock_owner_lost_locked(struct inode *inode, uint64_t number)
 		atomic_store(&o->handle->unlocked, true);
 }
 
+static void look_for_owner(struct inode *inode, void *arg)
+{
+	bool *any = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	*any |= !list_empty(&inode->locks->leaving);
+	list_for_each (pos, &inode->locks->owners) {
+		const struct lock_owner *o = lock_owner_owner_of(pos);
+
+		*any |= (o->has && !o->freed) || o->nasked;
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool lock_owners_any(struct fs *fs)
+{
+	bool any = false;
+
+	inode_each(fs, look_for_owner, &any);
+	return any;
+}
+
 bool lock_owners_forget_locked(struct inode *inode)
 {
 	struct list *link;

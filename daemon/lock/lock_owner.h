@@ -30,6 +30,7 @@
 #include "common/rpc/rpc.h"
 #include "daemon/lock/locks.h"
 
+struct fs;
 struct handle;
 struct inode;
 struct request;
@@ -53,6 +54,9 @@ bool lock_owners_forget_locked(struct inode *inode);
 /* The server has refused a lock of this owner, which the mount has had (lock_register.h): the
  * handle that it was had by is of no use any more. */
 void lock_owner_lost_locked(struct inode *inode, uint64_t number);
+
+/* Whether any owner of the mount may have a lock, or asks for one. No request is under way. */
+bool lock_owners_any(struct fs *fs);
 
 /* Gives up a lock that was granted to nobody. */
 void lock_give_up(const struct request *req, struct inode *inode, const struct rpc_lock *lock);

@@ -466,17 +466,23 @@ static bool overwrites(struct request *req)
 /* ---- where it goes ----------------------------------------------------------------------------
  */
 
-/* The kernel appends at the end that it knows, which another client may have moved since. It lets
- * its own callers append one after the other. */
+/* The kernel appends at the end that it knows, which another client may have moved, perhaps before
+ * this one was alone again. It lets its own callers append one after the other. */
 static bool write_appends(const struct request *req)
 {
-	return req->thread->fs->sharing && req->args.flags & O_APPEND && !req->args.cached;
+	return req->args.flags & O_APPEND && !req->args.cached &&
+	       !fs_kernel_knows_ends(req->thread->fs);
 }
 
-/* The kernel may also write back pages behind the end, which are cut off here: kernel_pages.h. */
+/* The kernel may also write back pages behind the end, which are cut off here: kernel_pages.h. A
+ * mount that is alone may have its write(2) come from the cache, too, where that can't be mapped
+ * otherwise. */
 static bool is_cut_off(const struct request *req)
 {
-	return req->thread->fs->sharing && req->args.cached;
+	const struct fs *fs = req->thread->fs;
+
+	return req->args.cached &&
+	       (fs->sharing || (!fs_kernel_knows_ends(fs) && fs->features.direct_io_allow_mmap));
 }
 
 struct span {

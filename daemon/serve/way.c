@@ -67,6 +67,26 @@ static void carry_out(struct request *req)
 	ops[req->op](req);
 }
 
+/* A mount that is alone has no lease, but perhaps a place to append at. */
+static_assert(sizeof(struct revived_state) <= offsetof(struct shared_op, append),
+	"a request that waits for what a killed daemon knew keeps its place");
+
+static void is_known(struct request *req, int status)
+{
+	if (status)
+		op_refuse(req, status);
+	else
+		carry_out(req);
+}
+
+static void know(struct request *req)
+{
+	const struct fs *fs = req->thread->fs;
+
+	if (!fs->revived || fs->sharing || revived_enter(req, is_known))
+		carry_out(req);
+}
+
 static void buffer_is_back(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
@@ -76,7 +96,7 @@ static void buffer_is_back(struct request *req, int status)
 		return;
 	}
 	request_unstow(req);
-	carry_out(req);
+	know(req);
 }
 
 static void operation(struct request *req)
@@ -84,9 +104,8 @@ static void operation(struct request *req)
 	if (request_lacks_buffer(req)) {
 		op_watch_begin(req);
 		op_take_buffer(req, buffer_is_back);
-	} else if (!req->thread->fs->revived || req->thread->fs->sharing ||
-		   revived_enter(req, carry_out)) {
-		carry_out(req);
+	} else {
+		know(req);
 	}
 }
 
@@ -111,25 +130,6 @@ static void lease(struct request *req)
 
 /* ---- turn ------------------------------------------------------------------------------------ */
 
-static void turn_has_come(struct request *req, int status)
-{
-	list_del(&op_of(req)->interrupted);
-	if (status)
-		op_refuse(req, status);
-	else
-		lease(req);
-}
-
-static void turn(struct request *req)
-{
-	if (append_order_enter(req, turn_has_come))
-		lease(req);
-	else
-		wait_aside(req);
-}
-
-/* ---- squash ---------------------------------------------------------------------------------- */
-
 /* A mount that is alone notes what the kernel caches if other clients may come. */
 static void alone(struct request *req)
 {
@@ -139,18 +139,37 @@ static void alone(struct request *req)
 		op_refuse(req, -ENOMEM);
 }
 
-static void permitted(struct request *req)
+static void in_turn(struct request *req)
 {
 	if (req->thread->fs->sharing)
-		turn(req);
+		lease(req);
 	else
 		alone(req);
 }
 
+static void turn_has_come(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		in_turn(req);
+}
+
+static void turn(struct request *req)
+{
+	if (append_order_enter(req, turn_has_come))
+		in_turn(req);
+	else
+		wait_aside(req);
+}
+
+/* ---- squash ---------------------------------------------------------------------------------- */
+
 static void permission(struct request *req)
 {
-	if (permission_enter(req, permitted))
-		permitted(req);
+	if (permission_enter(req, turn))
+		turn(req);
 }
 
 /* ---- barrier --------------------------------------------------------------------------------- */
@@ -170,12 +189,10 @@ void way_barrier_over(struct request *req, int status)
 		pass_renewal(req);
 }
 
+/* A request that was held may have to take a place now: the mount shares since. */
 static void pass_conversion(struct request *req)
 {
-	struct fs *fs = req->thread->fs;
-
-	if (fs->sharing)
-		append_order_queue(req);
+	append_order_queue(req);
 	if (abandoned_enter(req, way_barrier_over))
 		pass_renewal(req);
 }
@@ -200,6 +217,7 @@ void way_barrier(struct request *req)
 		reply_error(req, req->op == OP_RELEASE ? 0 : -EBADF);
 		return;
 	}
+	append_order_queue(req);
 	if (!fs->options.session.converts || conversion_enter(req))
 		pass_conversion(req);
 	if (remote_gives_up(thread))

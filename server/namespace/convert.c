@@ -1,4 +1,5 @@
-/* convert.c - CONVERT: a session that had the export for itself goes by leases from now on. */
+/* convert.c - CONVERT: a session that had the export for itself goes by leases from now on, or the way
+ * back. */
 #include <errno.h>
 
 #include "common/base/crash_point.h"
@@ -40,12 +41,9 @@ static uint32_t ns_convert_flags(uint32_t flags, uint8_t state)
 	}
 }
 
-/* The session would not be asked to give these back. */
-static bool ns_convert_has_leases(const struct ns_call *c)
+static int ns_convert_give_up_leases(struct ns_call *c)
 {
-	struct holder_counts own = holders_of(&c->v->holders, c->ctx->session);
-
-	return own.layouts || own.shared || own.exclusive || own.pins;
+	return c->ctx->lonely ? ns_give_up_leases(c) : -EBUSY;
 }
 
 int ns_convert(struct ns_call *c)
@@ -58,9 +56,9 @@ int ns_convert(struct ns_call *c)
 		return ns_convert_refuse(c, "the session has not said that it can be converted");
 	if (!ns_convert_may(flags, state))
 		return ns_convert_refuse(c, "the session is not in a state that this follows");
-	if (state == CONVERT_ALONE && (!c->ctx->lonely || ns_convert_has_leases(c)))
-		return -EBUSY;
-	err = meta_session_set_flags(c->m, c->ctx->session, ns_convert_flags(flags, state));
+	err = state == CONVERT_ALONE ? ns_convert_give_up_leases(c) : 0;
+	if (!err)
+		err = meta_session_set_flags(c->m, c->ctx->session, ns_convert_flags(flags, state));
 	CRASH_POINT("convert.stored");
 	return err;
 }

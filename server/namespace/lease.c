@@ -174,25 +174,35 @@ int ns_pin(struct ns_call *c, const struct stored_inode *i, bool made)
 	return err;
 }
 
-int ns_keep(struct ns_call *c, const struct stored_inode *i, uint64_t *number)
+static int pin(struct ns_call *c, const struct stored_inode *i, uint64_t *number)
 {
-	static const uint8_t nothing;
-	struct lease_others all;
 	struct lease_record own;
-	int err = lease_look(c->v, i->key, 0, &all);
+	int err = lease_get(c->v, i->key, c->ctx->session, &own);
 
-	*number = 0;
-	if (err)
-		return err;
-	if (!c->ctx->shared && !all.any)
-		return store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key),
-			&nothing, sizeof(nothing));
-	err = lease_get(c->v, i->key, c->ctx->session, &own);
 	own.pinned = true;
 	if (!err)
 		err = own.number ? lease_put(c->v, &own) : put_anew(c, &own);
 	*number = own.number;
 	return err;
+}
+
+static int keep_orphan(struct ns_call *c, uint64_t key)
+{
+	static const uint8_t nothing;
+
+	return store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, key), &nothing,
+		sizeof(nothing));
+}
+
+int ns_keep(struct ns_call *c, const struct stored_inode *i, uint64_t *number)
+{
+	struct lease_others all = {.any = true};
+	int err = c->ctx->shared ? 0 : lease_look(c->v, i->key, 0, &all);
+
+	*number = 0;
+	if (err)
+		return err;
+	return all.any ? pin(c, i, number) : keep_orphan(c, i->key);
 }
 
 int ns_keeps(struct ns_call *c, const struct stored_inode *i)
@@ -349,6 +359,52 @@ int ns_return_leases(struct ns_call *c)
 	while (!err && rpc_get_returned(&r, &returned))
 		err = ns_lease_give_back(c, &returned, at_once);
 	return err;
+}
+
+/* ---- a session that is alone ----------------------------------------------------------------- */
+
+/* Where sessions that have ended have left records of it, a pin goes on to keep it
+ * (record/lease.h). */
+static int give_up(struct ns_call *c, struct lease_record *own)
+{
+	struct lease_others others;
+	struct stored_inode inode;
+	int err = inode_load(c->v, ino_of_key(own->key), &inode);
+
+	if (err)
+		return err == -ESTALE ? store_damaged(c->m->store, STORE_LEASE,
+						STORE_KEY(own->key, own->session))
+				      : err;
+	err = lease_look(c->v, own->key, own->session, &others);
+	own->type = LEASE_NONE;
+	own->pinned = !inode.attr.nlink && others.any;
+	if (!err)
+		err = lease_put(c->v, own);
+	return err || inode.attr.nlink || others.any ? err : keep_orphan(c, own->key);
+}
+
+int ns_give_up_leases(struct ns_call *c)
+{
+	struct holder_counts counts = holders_of(&c->v->holders, c->ctx->session);
+	size_t n = counts.layouts + counts.shared + counts.exclusive + counts.pins;
+	struct lease_record record;
+	uint64_t key = inode_key(c->v, 0);
+	int err;
+
+	if (n > CONVERT_ALONE_MAX)
+		return -EBUSY;
+	err = ns_room(c, ROOM_PAGES + 2 * room_for_records(c, n), false);
+	if (err)
+		return err;
+	while (!(err = lease_next(c->v, key, c->ctx->session, &record))) {
+		key = record.key;
+		if (record.session == c->ctx->session)
+			err = give_up(c, &record);
+		if (err)
+			return err;
+		key += record.session >= c->ctx->session;
+	}
+	return err == -ENOENT ? 0 : err;
 }
 
 /* ---- LEASE ----------------------------------------------------------------------------------- */

@@ -193,6 +193,9 @@ int ns_orphan_return(struct ns_call *c, uint64_t ino, bool at_once);
 /* RETURN of an inode that the session keeps by a pin, and RETURN of leases. */
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once);
 int ns_return_leases(struct ns_call *c);
+/* The session is about to have the export for itself: it has no lease and no pin from now on, and
+ * keeps the inodes without a name that it had one of. -EBUSY: it has too many. */
+int ns_give_up_leases(struct ns_call *c);
 /* COMMIT also returns the part of the lease that the session no longer needs. */
 int ns_commit_lowers_lease(struct ns_call *c);
 

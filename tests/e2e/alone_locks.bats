@@ -356,6 +356,37 @@ is_alone_again() {
 	[ "$(locks_of 1 had)" = 0 ]
 }
 
+@test "locks that are had or waited for when it is alone again stay at the server" {
+	maps_past_cache || skip "before Linux 6.9 it is not alone again while a file is open"
+	use_lease 1
+	start_server
+	come 1
+	come 2
+	start one locker hold process alone "$dir/1/file" 0
+	says one got
+	start two locker hold process alone "$dir/1/file" 0
+	until_true 20 wait_at_server 1
+	end_mount 2
+	until_true 40 is_alone 1
+	[ "$(locks_of 1 had)" = null ]
+	finds busy 1 process alone 0
+	start three locker hold open alone "$dir/1/file" 1
+	says three got
+	come 2
+	finds busy 2 process alone 0
+	finds busy 2 process alone 1
+	let_go three
+	end_mount 2
+	until_true 40 is_alone 1
+	let_go one
+	says two got
+	finds busy 1 process alone 0
+	let_go two
+	soon_finds got 1 process alone 0
+	come 2
+	finds got 2 process alone 0
+}
+
 # bats test_tags=fenced,nightly
 @test "locks of a session that was ended are lost, and their file fails until it is closed" {
 	use_lease 2

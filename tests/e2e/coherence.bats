@@ -71,28 +71,39 @@ stage_is() {
 }
 
 # converted CYCLES [OPTIONS]: two players by mount 1 play while mount 2 comes, play on beside its two, and while it
-# goes. Mount 1 is alone again only when no file is open.
+# goes. They rest before mount 1 is alone again, since it is not while a file is mapped.
 converted() {
+	conversions "$1" "${2:-}" rest
+}
+
+# converted_under_load CYCLES [OPTIONS]: the same without mappings, and without a rest.
+converted_under_load() {
+	maps_past_cache || skip "before Linux 6.9 it is not alone again while a file is open"
+	conversions "$1" "${2:-}" first --unmapped
+}
+
+# conversions CYCLES OPTIONS WORD [ARGUMENT]...
+conversions() {
 	local tester i
 	use_lease 1
 	start_server
-	come 1 "${2:-}"
+	come 1 "$2"
 	mkdir "$dir/2"
 	echo first >"$dir/stage"
 	: >"$dir/stage.now"
-	coherence --seconds 1500 --players 2 --stage "$dir/stage" "$dir/1" "$dir/2" >"$dir/coherence.log" 2>&1 3>&- &
+	coherence --seconds 1500 --players 2 --stage "$dir/stage" "${@:4}" "$dir/1" "$dir/2" >"$dir/coherence.log" 2>&1 3>&- &
 	tester=$!
 	stage first
 	for ((i = 0; i < $1; i++)); do
 		sleep 1
 		is_alone 1
-		come 2 "${2:-}"
+		come 2 "$2"
 		is_sharing 1
 		stage all
 		sleep 2
 		stage first
 		end_mount 2
-		stage rest
+		stage "$3"
 		until_true 60 is_alone 1
 		stage first
 	done
@@ -105,6 +116,20 @@ converted() {
 
 @test "coherence of a mount that shares when another one comes, and is alone again" {
 	converted 1 ,names=local
+}
+
+@test "coherence of a mount that shares and is alone again, under load" {
+	converted_under_load 2
+}
+
+# bats test_tags=nightly
+@test "coherence of a mount that shares and is alone again under load, many times" {
+	converted_under_load 8
+}
+
+# bats test_tags=nightly
+@test "coherence of a mount with names=local that shares and is alone again under load" {
+	converted_under_load 4 ,names=local
 }
 
 # bats test_tags=nightly

@@ -221,6 +221,35 @@ static int map_and_answer(char **args)
 	return 0;
 }
 
+/* Appends each line of its input, by a handle that was not opened for that, and says so. */
+static int append_by_fcntl(char **args)
+{
+	autoclose int fd = open(args[0], O_WRONLY | O_CLOEXEC);
+	char line[64];
+
+	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0)
+		return -errno;
+	while (fgets(line, sizeof(line), stdin)) {
+		if (write(fd, line, strlen(line)) < 0)
+			return -errno;
+		puts("appended");
+		fflush(stdout);
+	}
+	return 0;
+}
+
+/* Makes a file without a name in a directory, and gives it one when a line of input comes. */
+static int link_later(char **args)
+{
+	autoclose int fd = open(args[0], O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	char path[32], line[16];
+
+	if (fd < 0 || write(fd, "named\n", 6) != 6 || !fgets(line, sizeof(line), stdin))
+		return fd < 0 ? -errno : -EIO;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, AT_FDCWD, args[1], AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 static int map_and_store_on(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -815,6 +844,8 @@ static const struct operation operations[] = {
 	{"map-punch", 3, map_punch},
 	{"map-store", 2, map_store},
 	{"map-and-answer", 1, map_and_answer},
+	{"append-by-fcntl", 1, append_by_fcntl},
+	{"link-later", 2, link_later},
 	{"map-and-store-on", 1, map_and_store_on},
 	{"copy-range", 5, copy_range},
 	{"hold", 1, hold},

@@ -62,7 +62,7 @@ static struct options {
 	uint64_t size;
 	int64_t slack_ms;
 	enum falsify falsify;
-	bool verbose, keep, strict;
+	bool verbose, keep, strict, unmapped;
 	const char *stage; /* path of stage.h; NULL: all play all the time */
 	const char *dirs[DIRECTORIES_MAX];
 	unsigned ndirs;
@@ -515,6 +515,7 @@ static _Noreturn void usage(void)
 		"  --slack MS     by which times may be behind this machine's clock (default 100)\n"
 		"  --break HOW    falsify results: HOW is one of --break list\n"
 		"  --strict       no leniency with those who share a mount: for local filesystems\n"
+		"  --unmapped     no player maps a file, or sends one\n"
 		"  --stage FILE   the last directory is a visitor: FILE says who plays\n"
 		"  --keep         leave the files\n"
 		"  --limit N      configurations after which a search is given up (default and at most %d)\n"
@@ -565,6 +566,7 @@ enum {
 	OPT_SLACK,
 	OPT_BREAK,
 	OPT_STRICT,
+	OPT_UNMAPPED,
 	OPT_KEEP,
 	OPT_STAGE,
 	OPT_LIMIT,
@@ -610,6 +612,9 @@ static void take_option(int option, const char *value)
 	case OPT_STRICT:
 		options.strict = true;
 		break;
+	case OPT_UNMAPPED:
+		options.unmapped = true;
+		break;
 	case OPT_STAGE:
 		options.stage = value;
 		break;
@@ -642,6 +647,7 @@ static void take_options(int argc, char **argv)
 		{"slack", required_argument, NULL, OPT_SLACK},
 		{"break", required_argument, NULL, OPT_BREAK},
 		{"strict", no_argument, NULL, OPT_STRICT},
+		{"unmapped", no_argument, NULL, OPT_UNMAPPED},
 		{"stage", required_argument, NULL, OPT_STAGE},
 		{"keep", no_argument, NULL, OPT_KEEP},
 		{"limit", required_argument, NULL, OPT_LIMIT},
@@ -677,6 +683,7 @@ static void begin(void)
 	history_before_exit = kill_players;
 	h->nplayers = options.ndirs * options.players;
 	h->strict = options.strict;
+	h->unmapped = options.unmapped;
 	for (unsigned i = 0; i < h->nplayers; i++) {
 		h->dir[i] = options.dirs[i % options.ndirs];
 		game.control[i] = -1;

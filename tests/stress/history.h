@@ -140,6 +140,7 @@ struct history {
 	uint64_t device[PLAYERS_MAX]; /* of it */
 	uint32_t seq[PLAYERS_MAX];    /* of its last write, for the process that plays it next */
 	bool strict;                  /* nothing is lenient */
+	bool unmapped;                /* no player maps or sends a file */
 	bool no_shared;               /* files could not be mapped with MAP_SHARED */
 	struct rest rest;
 	struct log logs[PLAYERS_MAX];

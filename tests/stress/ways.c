@@ -193,6 +193,8 @@ enum way way_draw(struct player *p, unsigned file, bool reads)
 	const struct manner *m = &p->manner[file];
 	enum way way = (enum way)chance(p, WAYS);
 
+	if (p->h->unmapped && (way == MAPPED || way == SENT))
+		way = CACHED;
 	if (reads)
 		return way == WRITE_ONLY || (way == DIRECT && p->no_direct) ? CACHED : way;
 	if (!m->may_store)
@@ -229,7 +231,7 @@ static struct manner draw_manner(const struct player *p, unsigned file)
 	uint64_t of_mount = mix(of_file + mount);
 	struct manner m = {.whole_pages = of_file % 4 != 0, .calls = true};
 
-	m.stores = m.whole_pages && !p->no_shared && of_mount % 2 == 0;
+	m.stores = m.whole_pages && !p->no_shared && !p->h->unmapped && of_mount % 2 == 0;
 	m.may_store = m.stores || (of_mount >> 8) % 2 == 0;
 	m.calls = !m.stores || alone || p->h->strict;
 	return m;
