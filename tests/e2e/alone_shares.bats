@@ -61,9 +61,9 @@ ended_well() {
 	for n in {1..50}; do echo "$n" >"$dir/1/$n"; done
 	[ "$(all_leases)" = 0 ]
 	stat "$dir"/1/* >/dev/null
-	before=$(status_of '.sessions[0].rpcs')
+	before=$(status_of '.sessions[0].requests')
 	stat "$dir"/1/* >/dev/null
-	[ $(($(status_of '.sessions[0].rpcs') - before)) -lt 10 ]
+	[ $(($(status_of '.sessions[0].requests') - before)) -lt 10 ]
 }
 
 # reads: how often the kernel has asked mount 1 for bytes.
