@@ -27,9 +27,9 @@ entries() {
 # rpcs COMMAND...: how many the server has got meanwhile.
 rpcs() {
 	local before
-	before=$(status_of '.sessions[0].rpcs')
+	before=$(status_of '.sessions[0].requests')
 	"$@" >&2
-	echo $(($(status_of '.sessions[0].rpcs') - before))
+	echo $(($(status_of '.sessions[0].requests') - before))
 }
 
 # pack N: $dir/tree has so many files, and $dir/tree.tar, too.
