@@ -23,7 +23,7 @@ usage() {
 		  --quick  small and short: shows that all of it works, and nothing about speed
 		  --parts  some only of: fio, series, copies, files, clients, sharing, tuning, growth; or brief, natively:
 		           blocks and small files over shm and tcp, in six minutes; or counts, natively: requests and
-		           messages for what programs do
+		           messages for what programs do; or several, natively: mounts that each have a folder
 		  --out    where the results go (build/bench-native, build/bench-vm)
 		  --plots  a folder for plots of the main ratios, each with its data beside it
 		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
@@ -39,7 +39,7 @@ settings_native() {
 	file_mib=128 copy_mib=512 slow_mib=8 client_mib=32 stream_mib=4096 export_size=1152MiB
 	files=2000 files_8k=3000 untar_files=2000 build_sources='common/base/*.c common/conf/*.c'
 	few=10000 many=1000000 extents_most=100000 grown_size=5632MiB metadata_reserve=1GiB
-	counted_files=200 counted_tree=1000
+	counted_files=200 counted_tree=1000 several=8
 	[ $quick -eq 0 ] || settings_quick
 }
 
@@ -50,7 +50,7 @@ settings_quick() {
 	file_mib=16 copy_mib=32 slow_mib=1 client_mib=8 stream_mib=64 export_size=160MiB
 	files=100 files_8k=100 untar_files=200 build_sources='common/base/word.c'
 	few=100 many=1000 extents_most=1000 grown_size=64MiB metadata_reserve=''
-	counted_files=20 counted_tree=40
+	counted_files=20 counted_tree=40 several=2
 }
 
 settings_guest() {
@@ -220,9 +220,29 @@ brief() {
 	[[ ,$parts, == *,brief,* ]]
 }
 
-# It has a server of its own, and needs no other place.
+# These have a server of their own, and need no other place.
 only_counts() {
 	[ "$parts" = counts ]
+}
+
+only_several() {
+	[ "$parts" = several ]
+}
+
+# several: eight mounts beside one, in turn.
+several() {
+	local transport n
+	rdma_device='' wire=''
+	server_start 127.0.0.1 "several:$((client_mib * 16 + 256))MiB"
+	make_source
+	for transport in shm tcp; do
+		for ((rep = 1; rep <= repetitions; rep++)); do
+			for n in 1 $several; do
+				work_several "$n" "$transport"
+			done
+		done
+	done
+	bench_undo
 }
 
 start_native() {
@@ -248,8 +268,9 @@ start_native() {
 }
 
 run_native() {
-	if only_counts; then
-		counts tcp
+	if only_counts || only_several; then
+		! only_counts || counts tcp
+		! only_several || several
 		return
 	fi
 	start_native
@@ -326,7 +347,7 @@ begin() {
 
 native() {
 	packages_install fio jq gnuplot-nox gcc fuse3 iproute2
-	brief || only_counts || packages_install sshfs openssh-server
+	brief || only_counts || only_several || packages_install sshfs openssh-server
 	! only_counts || packages_install git make
 	settings_native
 	(
