@@ -252,6 +252,7 @@ missing() {
 	missing "$dir/2/folder" >"$dir/missing"
 	kill -CONT "${mounts[1]}"
 	until_true 30 is_sharing 1
+	[ "$(rmemfsctl status --json "$dir/1" | jq -c '[.sharing | .begun, .ended]')" = '[1,0]' ]
 	exec 5>&-
 	wait "${pids[0]}" || true
 	pids=()
