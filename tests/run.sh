@@ -483,9 +483,9 @@ stage_platforms() {
 # network has a part, and two guests share these. Above the transports the same code runs over all of them: for
 # names, rights, ids, locks and attributes, and for an administrator's questions.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
-above_transports=(acl_twins attributes guide health idmapped install metrics namespace options page probes prometheus
-	quickstart shared_locks shared_owners shared_times sharing squash squash_server syscalls twins units unseen userns
-	watch who)
+above_transports=(acl_twins attributes client_crashes guide health idmapped install metrics namespace options page probes
+	prometheus quickstart shared_locks shared_owners shared_times sharing squash squash_server syscalls twins units
+	unseen userns watch who)
 shared=(cost faults mount shared_faults shared_fence "${local_only[@]}")
 long=(alone_locks alone_revive shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
 areas=("${long[@]}") remote=() wired=()

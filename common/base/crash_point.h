@@ -6,7 +6,7 @@
  * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
  * kill.bats, power.bats, resize.bats, exports.bats, shared_fence.bats, alone_shares.bats,
  * alone_locks.bats, names_removed.bats, upgrade.bats and revive.bats use each of these points;
- * kill.bats holds this list against the code:
+ * kill.bats holds this list against the code, and client_crashes.bats uses all of the client's:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "daemon/admin/look.h"
+#include "daemon/barrier/conversion.h"
 #include "daemon/lock/local_locks.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/pages/grants.h"
@@ -266,10 +267,20 @@ static json_t *describe_locks(const struct fs *fs)
 		json_u64(atomic_load(&fs->locks->nlocal_waits)));
 }
 
+static json_t *describe_sharing(struct fs *fs)
+{
+	struct conversion_view view;
+
+	conversion_look(fs, &view);
+	return json_pack("{s:o, s:o, s:b, s:i}", "begun", json_u64(view.nbegun), "ended",
+		json_u64(view.nended), "under_way", (int)view.under_way, "keep_out",
+		(int)view.nkeep_out);
+}
+
 static void describe_mount(
 	const struct mount_facts *facts, const struct session_view *session, json_t *to)
 {
-	const struct fs *fs = facts->fs;
+	struct fs *fs = facts->fs;
 
 	json_object_set_new(to, "version", json_string(RMEMFS_VERSION));
 	json_object_set_new(to, "pid", json_u64((uint64_t)getpid()));
@@ -285,6 +296,7 @@ static void describe_mount(
 	json_object_set_new(to, "mounted", json_integer(facts->mounted_s));
 	json_object_set_new(to, "mounted_ms", json_integer(now_ms() - facts->mounted_ms));
 	json_object_set_new(to, "options", describe_options(fs));
+	json_object_set_new(to, "sharing", describe_sharing(fs));
 }
 
 char *report_text(const struct mount_facts *facts, struct looks *looks, unsigned limit_ms)

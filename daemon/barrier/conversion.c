@@ -191,6 +191,12 @@ static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
 
 /* ---- not now --------------------------------------------------------------------------------- */
 
+static void say_not_now(struct fs *fs)
+{
+	atomic_store(&fs->conversion->kept_out_ms, now_ms());
+	atomic_store(&fs->conversion->not_now, true);
+}
+
 /* Whether files that are open for writing keep others out. Then the server is to be told. */
 static bool can_not_now(struct fs *fs)
 {
@@ -199,7 +205,7 @@ static bool can_not_now(struct fs *fs)
 
 	if (!nwriters)
 		return false;
-	atomic_store(&fs->conversion->not_now, true);
+	say_not_now(fs);
 	if (log_ratelimit_ok(&limit, NOT_NOW_MS))
 		log_notice("server %s: another mount of the export waits, and files that are open "
 			   "for writing keep it out: %u; this kernel can't share them (Linux 6.9 "
@@ -247,7 +253,7 @@ void conversion_wanted(struct io_thread *thread)
 	if (fs->sharing || fs_is_renewing(fs) || fs_is_paused(fs) || conversion_is_under_way(fs))
 		return;
 	if (now_ms() < atomic_load(&fs->conversion->rest_ms))
-		atomic_store(&fs->conversion->not_now, true);
+		say_not_now(fs);
 	else if (!can_not_now(fs) && conversion_go_on(fs, CONVERSION_NONE, CONVERSION_DRAINS))
 		conversion_begins(fs);
 }
@@ -402,6 +408,7 @@ static void shares(struct rpc_call *call, const struct rpc_reply *rep)
 	inode_each(fs, begin_anew, fs);
 	unmade_forget_numbers(fs->unmade);
 	local_answer_forget_alone(fs->looks);
+	atomic_fetch_add(&c->nbegun, 1);
 	fs_begin_sharing(fs);
 	session_share(fs->session);
 	c->nopen = pin_all(fs);

@@ -107,6 +107,9 @@ struct conversion {
 	int64_t back_ms;     /* not before; under the lock */
 	atomic_bool not_now; /* the server is to learn that it can't be now */
 	_Atomic int64_t rest_ms; /* nor before then */
+	/* Since this daemon began; for the admin. */
+	_Atomic uint64_t nbegun, nended;
+	_Atomic int64_t kept_out_ms; /* when another mount was last kept out; 0: none was */
 	/* Thread 0's. */
 	struct rpc_call call;
 	bool telling;      /* CONVERT_FORGOT or CONVERT_NOT_NOW is on its way */
@@ -141,6 +144,18 @@ void conversion_is_over(struct fs *fs);
 /* Whether it is under way: then the mount can't move to another daemon. None begins while the mount
  * is paused (pause.h). Any thread. */
 bool conversion_is_under_way(const struct fs *fs);
+
+struct conversion_view {
+	uint64_t nbegun, nended; /* how often it was converted, each way, by this daemon */
+	bool under_way;
+	unsigned nkeep_out; /* files that keep out a mount that waits now; 0: none waits for that */
+};
+
+/* Any thread. It takes the lock of each inode, if a mount is kept out. */
+void conversion_look(struct fs *fs, struct conversion_view *view);
+/* A session that was alone was ended, and its successor shares. Thread 0. */
+void conversion_note_renewal(struct fs *fs);
+
 /* The most that the kernel was told; the daemon before this one has told it so. */
 struct conversion_told conversion_told(const struct fs *fs);
 void conversion_adopt(struct fs *fs, struct conversion_told told);

@@ -249,6 +249,7 @@ static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
 		c->ttl_ms = 0;
 		inode_each(fs, goes_alone, fs);
 		kernel_names_forget(&fs->looks->shown);
+		atomic_fetch_add(&c->nended, 1);
 		atomic_store(&fs->sharing, false);
 		session_is_alone(fs->session);
 		conversion_note_told(fs);

@@ -151,6 +151,7 @@ static void forget(struct io_thread *thread)
 	unmade_forget_numbers(fs->unmade);
 	local_answer_forget_alone(fs->looks);
 	session_share(fs->session);
+	conversion_note_renewal(fs);
 	fs_begin_sharing(fs);
 	local_locks_end(fs);
 	conversion_is_over(fs);

@@ -318,6 +318,8 @@ static void print_session(const json_t *session, uint64_t wire)
 	printf("%s%s%s", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
 		shares(session) ? ", share" : "");
+	if (json_is_true(json_object_get(session, "keeps_out")))
+		printf(", keeps another mount out: files are open for writing");
 	print_squash(session);
 	print_wire(session, wire);
 	putchar('\n');

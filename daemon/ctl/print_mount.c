@@ -107,6 +107,26 @@ static const char *others_text(const json_t *options)
 		       : "no other mount writes: it is alone";
 }
 
+static void print_others(const json_t *root)
+{
+	const json_t *sharing = json_object_get(root, "sharing");
+	uint64_t begun = ctl_json_number(sharing, "begun"),
+		 ended = ctl_json_number(sharing, "ended");
+	uint64_t keep_out = ctl_json_number(sharing, "keep_out");
+
+	printf("others      %s\n", others_text(json_object_get(root, "options")));
+	if (json_is_true(json_object_get(sharing, "under_way")))
+		printf("            that is about to change\n");
+	if (keep_out)
+		printf("            another mount waits until files that are open for writing are "
+		       "closed: %" PRIu64 "\n",
+			keep_out);
+	if (begun || ended)
+		printf("            it has begun to share %" PRIu64 " times, and ended %" PRIu64
+		       " times\n",
+			begun, ended);
+}
+
 /* Those that the mount answers by itself. */
 static void print_locks(const json_t *root)
 {
@@ -149,7 +169,7 @@ static void print_head(const json_t *root)
 		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "squashed")) ? ", users are squashed" : "",
 		size);
-	printf("others      %s\n", others_text(options));
+	print_others(root);
 	print_locks(root);
 	printf("options     cache=%s, ack=%s, names=%s, io_threads=%" PRIu64 "\n",
 		ctl_json_text(options, "cache"), ctl_json_text(options, "ack"),

@@ -63,6 +63,28 @@ void kernel_owner_forget(struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+static bool is_told_of_owner_locked(const struct inode *inode)
+{
+	const struct kernel_owner *o = inode->kernel_owner;
+
+	return inode->attr_valid && o->told && o->one_uid && o->one_gid &&
+	       o->uid == inode->attr.uid && o->gid == inode->attr.gid;
+}
+
+bool kernel_owner_is_right(struct inode *inode)
+{
+	bool right;
+
+	if (fs_kernel_knows_owners(inode->fs))
+		return true;
+	if (atomic_load(&inode->fs->sharing))
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	right = is_told_of_owner_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	return right;
+}
+
 bool kernel_owner_rights(const struct request *req, struct inode *inode, struct rights *rights)
 {
 	struct kernel_owner o;

@@ -44,6 +44,10 @@ void kernel_owner_share_locked(struct inode *inode);
 /* The kernel may have no lookups of the inode any more. */
 void kernel_owner_forget(struct inode *inode);
 
+/* Whether the kernel has checked an owner's right by the owner that the inode has now. On a mount
+ * that has never shared it has. On one that is alone again it has, if it was told of no other
+ * owner: nobody else changes that any more. Of a mount that shares this is not known. */
+bool kernel_owner_is_right(struct inode *inode);
 /* The rights of a request that the kernel has checked: the inode still has the owner that the
  * kernel has checked by. Reads nothing of the caller. False: the kernel may have had one of several
  * owners; or the caller is root, which may change what others own by now; or it is squashed, so

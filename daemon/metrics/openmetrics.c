@@ -82,6 +82,14 @@ static const struct number mount_numbers[] = {
 		"How often the connection to the server was lost.", "session.losses", 1},
 	{"rmemfs_mount_oldest_request_seconds", "gauge",
 		"How long the oldest request of the kernel has waited.", "oldest_request_ms", 1000},
+	{"rmemfs_mount_sharing_begun", "counter",
+		"How often a mount that was alone has begun to share its export.", "sharing.begun",
+		1},
+	{"rmemfs_mount_sharing_ended", "counter", "How often one that shared was alone again.",
+		"sharing.ended", 1},
+	{"rmemfs_mount_keep_out_files", "gauge",
+		"Files that are open for writing and keep out another mount, which waits.",
+		"sharing.keep_out", 1},
 	{"rmemfs_mount_granted_bytes", "gauge",
 		"Free memory that the server has lent and no file has yet.", "granted", 1},
 	{"rmemfs_mount_seconds", "gauge", "For how long it has been mounted.", "mounted_ms", 1000},
@@ -188,6 +196,12 @@ static void put_mount_number(FILE *out, char *labels, const json_t *answer, cons
 		number_of(answer, n->path) / n->unit);
 }
 
+static void put_sharing(FILE *out, char *labels, const json_t *answer, const void *arg)
+{
+	put_sample(out, "rmemfs_mount_sharing", "", labels,
+		json_is_true(find(answer, "options.share")));
+}
+
 /* By the cause of the wait. */
 static void put_waiting(FILE *out, char *labels, const json_t *answer, const void *arg)
 {
@@ -228,6 +242,9 @@ static void put_mounts(FILE *out, const struct observed *seen)
 		put_family(out, n->family, n->type, n->help);
 		each_answer(out, seen, put_mount_number, n);
 	}
+	put_family(out, "rmemfs_mount_sharing", "gauge",
+		"Whether the mount shares its export now, and goes by leases.");
+	each_answer(out, seen, put_sharing, NULL);
 	put_family(out, "rmemfs_mount_waiting_requests", "gauge",
 		"Requests of the kernel whose callers wait now, by what they wait for.");
 	each_answer(out, seen, put_waiting, NULL);
@@ -414,6 +431,29 @@ static double sessions_of(const json_t *server, const json_t *export)
 	return n;
 }
 
+static double count_true(const json_t *server, const json_t *export, const char *name)
+{
+	const json_t *session;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, "sessions"), i, session)
+	{
+		n += is_at(session, export) && json_is_true(json_object_get(session, name));
+	}
+	return n;
+}
+
+static double sharing_sessions_of(const json_t *server, const json_t *export)
+{
+	return count_true(server, export, "shared");
+}
+
+static double keep_out_sessions_of(const json_t *server, const json_t *export)
+{
+	return count_true(server, export, "keeps_out");
+}
+
 static double larger(double a, double b)
 {
 	return a > b ? a : b;
@@ -487,6 +527,11 @@ static double failed_snapshot_of(const json_t *server, const json_t *export)
 
 static const struct figure export_figures[] = {
 	{"rmemfs_export_sessions", "gauge", "Mounts that the export has.", sessions_of},
+	{"rmemfs_export_sharing_sessions", "gauge", "Those of them that go by leases.",
+		sharing_sessions_of},
+	{"rmemfs_export_keep_out_sessions", "gauge",
+		"Those that have files open that they can't share, while another mount waits.",
+		keep_out_sessions_of},
 	{"rmemfs_export_silence_seconds", "gauge",
 		"For how long the server has not heard the most silent of these mounts.",
 		silence_of},

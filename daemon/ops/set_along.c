@@ -7,6 +7,7 @@
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
 #include "daemon/file/inode.h"
+#include "daemon/kcache/kernel_owner.h"
 #include "daemon/op/fs_parts.h"
 
 enum { SET_PERMISSIONS = SET_MODE | SET_OWNERS };
@@ -84,7 +85,7 @@ bool set_along(struct request *req, struct inode *inode, const struct rpc_setatt
 {
 	bool along;
 
-	if (!inode_is_regular(inode) || !fs_kernel_knows_owners(inode->fs))
+	if (!inode_is_regular(inode) || !kernel_owner_is_right(inode))
 		return false;
 	pthread_mutex_lock(&inode->lock);
 	along = can_go_along_locked(inode, set);
@@ -135,7 +136,7 @@ bool set_along_list(struct request *req, struct inode *inode)
 	struct acl acl;
 	bool done;
 
-	if (!is_list_of_a_mode(req, &acl) || !fs_kernel_knows_owners(inode->fs) ||
+	if (!is_list_of_a_mode(req, &acl) || !kernel_owner_is_right(inode) ||
 		session_is_read_only(inode->fs->session))
 		return false;
 	pthread_mutex_lock(&inode->lock);

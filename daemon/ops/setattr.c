@@ -103,14 +103,14 @@ static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_
 	}
 }
 
-/* A mount that has its export for itself knows all, so the kernel's check holds. One that shares,
- * or has shared, has the server check. That is not needed for a file that is cut, which nobody else
- * changes meanwhile. */
+/* A mount that has its export for itself knows all, so the kernel's check holds. One that shares
+ * has the server check, and so has one that did, where the kernel may have another owner. That is
+ * not needed for a file that is cut, which nobody else changes meanwhile. */
 static void setattr_settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	bool drops = drops_privileges(req, inode, set);
 
-	if (!fs_kernel_knows_owners(inode->fs) && set->valid & SET_BY_OWNER) {
+	if (set->valid & SET_BY_OWNER && !kernel_owner_is_right(inode)) {
 		set->valid |= drops ? SET_NO_PRIVILEGES : 0;
 		bind_to_rights(req, inode, set);
 	} else if (drops) {

@@ -342,6 +342,14 @@ static json_t *describe_squash(const struct client_session *session)
 		(json_int_t)squash->anonuid, "anongid", (json_int_t)squash->anongid);
 }
 
+/* It is asked each second, as long as another client waits. */
+enum { KEEPS_OUT_MS = 3000 };
+
+static bool keeps_out(const struct client_session *session)
+{
+	return session->not_now_ms && now_ms() - session->not_now_ms < KEEPS_OUT_MS;
+}
+
 static json_t *describe_session(const struct client_session *session)
 {
 	json_t *object;
@@ -362,6 +370,7 @@ static json_t *describe_session(const struct client_session *session)
 		"silent_ms", (json_int_t)(now_ms() - session->heard_ms), "requests",
 		(json_int_t)session->requests, "channels", channels, "counters",
 		describe_counters(&session->counters), "waits_for", status_waits_for(session));
+	json_object_set_new(object, "keeps_out", json_boolean(keeps_out(session)));
 	if (object)
 		trouble_describe_session(session, object);
 	return object;

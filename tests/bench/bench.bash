@@ -33,7 +33,7 @@ later() {
 # bench_begin RESULTS: $work is for small files, $memory for the bytes that are measured with.
 bench_begin() {
 	local program
-	for program in rmemfs rmemfs-server rmemfsctl null_own null_stock handover mdbench pages stream; do
+	for program in rmemfs rmemfs-server rmemfsctl null_own null_stock handover mdbench nameops pages stream; do
 		[ -x "$bin/$program" ] || bench_die "$bin/$program is missing: set RMEMFS_BIN, or build the preset release"
 	done
 	[ "$(id -u)" -eq 0 ] || bench_die "mounting takes root"
@@ -111,6 +111,7 @@ server_start() {
 		done
 		echo ");"
 		[ -z "${metadata_reserve:-}" ] || echo "metadata_reserve = \"$metadata_reserve\";"
+		[ -z "${lease_time:-}" ] || echo "lease_time = $lease_time;"
 	} >"$work/server.conf"
 	"$bin/rmemfs-server" -c "$work/server.conf" --memory-dir "$memory/store" >"$work/server.log" 2>&1 &
 	server=$!

@@ -1,17 +1,18 @@
 #!/bin/bash
-# pairs.sh [--pairs N] [--works PATTERN] [--protect] OLD NEW shm|tcp - is this build as fast as the one
+# pairs.sh [--pairs N] [--works PATTERN] [--protect] [--beside] OLD NEW shm|tcp - is this build as fast as the one
 # before?
 # OLD and NEW are folders of programs. Three mounts work in turn, each at a server of its own: OLD, OLD
 # once more, and NEW. Prints for each work the median of the ratios of time NEW/OLD, with its 95 %
 # interval, and of OLD/OLD beside it: what the machine itself adds. Lines with "cpu" are the CPU time of
 # the daemon, and with "cpu-server" of the server. Goes on until all intervals lie within 3 % of their median, or for N pairs (41). PATTERN
 # is a regular expression that chooses works, such as "1048576|names". RMEMFS_BENCH_OPTIONS adds mount
-# options to all mounts. With --protect NEW's mount has a key, over tcp: what does that cost?
+# options to all mounts. With --protect NEW's mount has a key, over tcp: what does that cost? With
+# --beside an idle mount of its export is beside NEW's: what does it cost to share?
 # shellcheck disable=SC2154 # what bench.bash sets
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-pairs=41 pattern=. protect=''
+pairs=41 pattern=. protect='' beside=''
 while [ $# -gt 3 ]; do
 	case $1 in
 	--pairs) pairs=${2:?} ;;
@@ -21,12 +22,17 @@ while [ $# -gt 3 ]; do
 		shift
 		continue
 		;;
+	--beside)
+		beside=yes
+		shift
+		continue
+		;;
 	*) break ;;
 	esac
 	shift 2
 done
 [ $# -eq 3 ] || {
-	echo "usage: pairs.sh [--pairs N] [--works PATTERN] [--protect] OLD NEW shm|tcp" >&2
+	echo "usage: pairs.sh [--pairs N] [--works PATTERN] [--protect] [--beside] OLD NEW shm|tcp" >&2
 	exit 2
 }
 old=$(realpath "$1") new=$(realpath "$2") transport=$3
@@ -45,7 +51,16 @@ served() {
 	grep -qs ready "$work/$1.server.log"
 }
 
-# begin PLACE PROGRAMS [yes]: a server and a mount. yes: all bytes are protected.
+# mount_at PLACE FOLDER PROGRAMS OPTIONS: the export of the place.
+mount_at() {
+	mkdir -p "$work/$2"
+	"$3/rmemfs" -f -c /dev/null -o "$4" "${source_of[$1]}" "$work/$2" 2>"$work/$2.log" &
+	daemon[$2]=$!
+	later leave "$work/$2" "${daemon[$2]}"
+	until_true 30 mountpoint -q "$work/$2" || bench_die "$(cat "$work/$2.log")"
+}
+
+# begin PLACE PROGRAMS [yes [yes]]: a server and a mount. yes: all bytes are protected; another mount is beside it.
 begin() {
 	local place=$1 options=transport=shm
 	program[$place]=$2 mount_of[$place]=$work/$place
@@ -71,10 +86,8 @@ begin() {
 	later stop "${server_of[$place]}"
 	until_true 20 served "$place" || bench_die "$(cat "$work/$place.server.log")"
 	options+=${RMEMFS_BENCH_OPTIONS:+,$RMEMFS_BENCH_OPTIONS}
-	"$2/rmemfs" -f -c /dev/null -o "$options" "${source_of[$place]}" "$work/$place" 2>"$work/$place.log" &
-	daemon[$place]=$!
-	later leave "$work/$place" "${daemon[$place]}"
-	until_true 20 mountpoint -q "$work/$place" || bench_die "$(cat "$work/$place.log")"
+	mount_at "$place" "$place" "$2" "$options"
+	[ -z "${4:-}" ] || mount_at "$place" beside "$2" "$options"
 	head -c $((file_mib << 20)) /dev/urandom >"$work/$place/file"
 	mkdir "$work/$place/names"
 }
@@ -121,7 +134,7 @@ report() {
 bench_begin "${TMPDIR:-/tmp}"
 begin old "$old"
 begin again "$old"
-begin new "$new" $protect
+begin new "$new" "$protect" "$beside"
 : >"$work/ratios"
 for ((pair = 1; pair <= pairs; pair++)); do
 	for one in "${works[@]}"; do

@@ -10,6 +10,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/bench.bash"
 # shellcheck source=tests/bench/works.bash
 . "$here/works.bash"
+# shellcheck source=tests/bench/counts.bash
+. "$here/counts.bash"
 # shellcheck source=tests/bench/peers.bash
 . "$here/peers.bash"
 
@@ -20,7 +22,8 @@ usage() {
 		  vm       in a guest with Soft-RoCE, over verbs and tcp, beside NFS over RDMA and TCP
 		  --quick  small and short: shows that all of it works, and nothing about speed
 		  --parts  some only of: fio, series, copies, files, clients, sharing, tuning, growth; or brief, natively:
-		           blocks and small files over shm and tcp, in six minutes
+		           blocks and small files over shm and tcp, in six minutes; or counts, natively: requests and
+		           messages for what programs do; or several, natively: mounts that each have a folder
 		  --out    where the results go (build/bench-native, build/bench-vm)
 		  --plots  a folder for plots of the main ratios, each with its data beside it
 		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
@@ -36,6 +39,7 @@ settings_native() {
 	file_mib=128 copy_mib=512 slow_mib=8 client_mib=32 stream_mib=4096 export_size=1152MiB
 	files=2000 files_8k=3000 untar_files=2000 build_sources='common/base/*.c common/conf/*.c'
 	few=10000 many=1000000 extents_most=100000 grown_size=5632MiB metadata_reserve=1GiB
+	counted_files=200 counted_tree=1000 several=8
 	[ $quick -eq 0 ] || settings_quick
 }
 
@@ -46,6 +50,7 @@ settings_quick() {
 	file_mib=16 copy_mib=32 slow_mib=1 client_mib=8 stream_mib=64 export_size=160MiB
 	files=100 files_8k=100 untar_files=200 build_sources='common/base/word.c'
 	few=100 many=1000 extents_most=1000 grown_size=64MiB metadata_reserve=''
+	counted_files=20 counted_tree=40 several=2
 }
 
 settings_guest() {
@@ -210,9 +215,34 @@ part() {
 	[[ ,${parts:-$name}, != *,$name,* ]] || "$@"
 }
 
-# Unlike the other parts it is measured only if it was asked for.
+# Unlike the other parts these are measured only if they were asked for.
 brief() {
 	[[ ,$parts, == *,brief,* ]]
+}
+
+# These have a server of their own, and need no other place.
+only_counts() {
+	[ "$parts" = counts ]
+}
+
+only_several() {
+	[ "$parts" = several ]
+}
+
+# several: eight mounts beside one, in turn.
+several() {
+	local transport n
+	rdma_device='' wire=''
+	server_start 127.0.0.1 "several:$((client_mib * 16 + 256))MiB"
+	make_source
+	for transport in shm tcp; do
+		for ((rep = 1; rep <= repetitions; rep++)); do
+			for n in 1 $several; do
+				work_several "$n" "$transport"
+			done
+		done
+	done
+	bench_undo
 }
 
 start_native() {
@@ -238,6 +268,11 @@ start_native() {
 }
 
 run_native() {
+	if only_counts || only_several; then
+		! only_counts || counts tcp
+		! only_several || several
+		return
+	fi
 	start_native
 	! brief || brief_works "tmpfs shm tcp" null-stock
 	part fio fio_works "tmpfs shm latency tcp sshfs" "null-own null-stock" socket
@@ -312,13 +347,14 @@ begin() {
 
 native() {
 	packages_install fio jq gnuplot-nox gcc fuse3 iproute2
-	brief || packages_install sshfs openssh-server
+	brief || only_counts || only_several || packages_install sshfs openssh-server
+	! only_counts || packages_install git make
 	settings_native
 	(
 		begin "$out"
 		run_native
 	)
-	"$here/report.sh" "$out" "$here/targets.native"
+	only_counts || "$here/report.sh" "$out" "$here/targets.native"
 }
 
 # Runs in the guest. Its programs are read often, and the host's files are slow, so they are copied.
@@ -379,6 +415,6 @@ if [ -n "$plots" ]; then
 	"$here/bars.sh" draw "$plots"
 fi
 if [ "$mode" != guest ]; then
-	echo "results: $out/report.md"
+	if only_counts; then echo "results: $out/counts.md"; else echo "results: $out/report.md"; fi
 	[ $quick -eq 0 ] || echo "a quick run: its figures and verdicts say nothing about speed"
 fi

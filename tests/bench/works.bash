@@ -356,24 +356,69 @@ work_shared() {
 	done
 }
 
-# shared_fio MOUNTS N PLACE RW BS FILE: four processes for each of N mounts, so that one alone does
-# its best, on the first MOUNTS of them.
-shared_fio() {
-	local n=$2 rw=$4 i jobs=()
-	for ((i = 0; i < $1; i++)); do
-		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/$6")
+# work_several N TRANSPORT: each of N mounts of one export works in a folder of its own: on small
+# files, and on large blocks of a file that four processes share. One mount is alone, so it needs no
+# lease.
+work_several() {
+	local n=$1 transport=$2 i at
+	for ((i = 0; i < n; i++)); do
+		rmem_mount "shared$i" "$transport" several
+		mkdir "${folder[shared$i]}/own$i"
 	done
+	for ((i = 0; i < n; i++)); do
+		at=${folder[shared$i]}/own$i
+		dd if="$memory/data" of="$at/data" bs=1M count="$client_mib" status=none
+		cp "$at/data" "$at/scribble"
+	done
+	shared_fio "$n" "$n" "$transport" read 1M own%/data several
+	shared_fio "$n" "$n" "$transport" write 1M own%/scribble several
+	shared_files "$n" "$transport" several-files $((files / 4)) own
+	for ((i = 0; i < n; i++)); do
+		at=${folder[shared$i]}/own$i
+		cmp -n $((client_mib << 20)) "$at/data" "$memory/data" || bench_die "mount $i reads other bytes"
+		rm -r "$at"
+	done
+	for ((i = n - 1; i >= 0; i--)); do
+		rmem_umount "shared$i"
+	done
+}
+
+# shared_cpu N: nanoseconds of CPU that the daemons of N mounts and the server have taken so far.
+shared_cpu() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		cat "/proc/${daemon[shared$i]}/task"/*/schedstat
+	done | cat - "/proc/$server/task"/*/schedstat | awk '{ ns += $1 } END { printf "%.0f\n", ns }'
+}
+
+# record_shared_cpu WORK PLACE N BEFORE OPERATIONS
+record_shared_cpu() {
+	local ns=$(($(shared_cpu "$3") - $4))
+	record "cpu-$1" "$2" "$(ratio "$ns" $((1000 * $5)))" us/op "$3"
+}
+
+# shared_fio MOUNTS N PLACE RW BS FILE [NAME]: four processes for each of N mounts, so that one alone does
+# its best, on the first MOUNTS of them. % in FILE stands for the mount's number. NAME is that of the work,
+# instead of shared.
+shared_fio() {
+	local n=$2 rw=$4 i jobs=() before name=${7:-shared}-$4-$5
+	for ((i = 0; i < $1; i++)); do
+		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/${6//%/$i}")
+	done
+	before=$(shared_cpu "$n")
 	fio --size="${client_mib}M" --rw="$rw" --bs="$5" --direct=1 --ioengine=psync --numjobs=$((4 * n / $1)) \
 		--group_reporting --time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
 		>"$work/fio.log" 2>&1 || bench_die "fio failed on $1 of $n mounts: $(fio_said)"
 	take_fio_json
-	record "shared-$rw-$5" "$3" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
+	record "$name" "$3" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
+	record_shared_cpu "$name" "$3" "$n" "$before" "$(jq "[.jobs[].${rw#rand}.total_ios] | add" "$work/fio.json")"
 }
 
 # shared_files N TRANSPORT WORK FILES [FOLDER]: each mount works through FILES files, in FOLDER with
 # its own number appended, or, without FOLDER, all in one folder.
 shared_files() {
-	local n=$1 i pids=() began
+	local n=$1 i pids=() began before
+	before=$(shared_cpu "$n")
 	began=$(date +%s.%N)
 	for ((i = 0; i < n; i++)); do
 		"$bin/mdbench" "${folder[shared$i]}/${5:+$5$i}" "$4" 4096 "$(printf 'm%03d.' "$i")" >"$work/mdbench.$i" &
@@ -384,6 +429,7 @@ shared_files() {
 	done
 	record "$3" "$2" "$(awk -v b="$began" -v e="$(date +%s.%N)" -v n=$((n * $4)) \
 		'BEGIN { printf "%.6g", n / (e - b) }')" file/s "$n"
+	record_shared_cpu "$3" "$2" "$n" "$before" $((n * $4))
 }
 
 # Two mounts take turns: each sees the other's changes. Overwriting existing bytes needs no message.

@@ -42,9 +42,9 @@ has_none_at_server() {
 # rpcs COMMAND...: how many the server has got meanwhile.
 rpcs() {
 	local before
-	before=$(status_of '.sessions[0].rpcs')
+	before=$(status_of '.sessions[0].requests')
 	"$@" >&2
-	echo $(($(status_of '.sessions[0].rpcs') - before))
+	echo $(($(status_of '.sessions[0].requests') - before))
 }
 
 @test "a thousand locks cost no message" {

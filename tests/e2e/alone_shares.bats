@@ -61,9 +61,9 @@ ended_well() {
 	for n in {1..50}; do echo "$n" >"$dir/1/$n"; done
 	[ "$(all_leases)" = 0 ]
 	stat "$dir"/1/* >/dev/null
-	before=$(status_of '.sessions[0].rpcs')
+	before=$(status_of '.sessions[0].requests')
 	stat "$dir"/1/* >/dev/null
-	[ $(($(status_of '.sessions[0].rpcs') - before)) -lt 10 ]
+	[ $(($(status_of '.sessions[0].requests') - before)) -lt 10 ]
 }
 
 # reads: how often the kernel has asked mount 1 for bytes.
@@ -308,6 +308,12 @@ answered() {
 	mounts[2]=$!
 	until_true 20 grep -q "has files open for writing that it can't share" "$dir/mount.2.log"
 	grep -q 'files that are open for writing keep it out: 1' "$dir/mount.1.log"
+	[ "$(rmemfsctl status --json "$dir/1" | jq .sharing.keep_out)" = 1 ]
+	rmemfsctl status "$dir/1" | grep -q 'another mount waits until files that are open for writing are closed: 1$'
+	rmemfs-metrics --once --server "$socket" >"$dir/metrics"
+	grep -q '^rmemfs_mount_keep_out_files{.*} 1$' "$dir/metrics"
+	grep -qx 'rmemfs_export_keep_out_sessions{export="default"} 1' "$dir/metrics"
+	rmemfsctl status "$socket" | grep -q 'keeps another mount out: files are open for writing$'
 	echo two >&6
 	cat "$dir/1/file"
 	is_alone 1
@@ -316,6 +322,7 @@ answered() {
 	echo three >>"$dir/2/file"
 	diff <(printf '%s\n' one two three) "$dir/1/file"
 	diff <(printf '%s\n' one two three) "$dir/2/file"
+	[ "$(rmemfsctl status --json "$dir/1" | jq -c .sharing)" = '{"begun":1,"ended":0,"under_way":false,"keep_out":0}' ]
 	nobody_was_late
 }
 

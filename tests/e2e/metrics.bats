@@ -3,17 +3,20 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+load mounts
 
 metrics_pid=''
 
+# shellcheck disable=SC2034 # what mounts.bash takes
 setup() {
 	setup_rmem
+	mounts=()
 }
 
 teardown() {
 	[ -z "$server_pid" ] || kill -CONT "$server_pid"
 	[ -z "$daemon_pid" ] || kill -CONT "$daemon_pid"
-	teardown_rmem
+	end_mounts
 }
 
 scrape() {
@@ -181,4 +184,52 @@ listens() {
 	[ -z "$(value rmemfs_mount_up)" ]
 	grep -qE '^rmemfs_mounts_hidden [1-9]' "$dir/metrics"
 	grep -qx 'rmemfs_server_up 0' "$dir/metrics"
+}
+
+# shares_so SHARES BEGUN ENDED: what is told of mount 1, by the metrics and for people.
+shares_so() {
+	scrape >"$dir/metrics"
+	well_formed "$dir/metrics"
+	rmemfsctl status "$dir/1" >"$dir/status"
+	echo "sharing: $(mnt=$dir/1 value rmemfs_mount_sharing)"
+	grep -A 2 ^others "$dir/status"
+	[ "$(mnt=$dir/1 value rmemfs_mount_sharing)" = "$1" ]
+	[ "$(mnt=$dir/1 value rmemfs_mount_sharing_begun_total)" = "$2" ]
+	[ "$(mnt=$dir/1 value rmemfs_mount_sharing_ended_total)" = "$3" ]
+	[ "$(mnt=$dir/1 value rmemfs_mount_keep_out_files)" = 0 ]
+	if [ "$2" -gt 0 ]; then
+		grep -qx " *it has begun to share $2 times, and ended $3 times" "$dir/status"
+	else
+		run ! grep 'begun to share' "$dir/status"
+	fi
+}
+
+# sharers_of_export N SHARING
+sharers_of_export() {
+	grep -qx "rmemfs_export_sessions{export=\"default\"} $1" "$dir/metrics"
+	grep -qx "rmemfs_export_sharing_sessions{export=\"default\"} $2" "$dir/metrics"
+	grep -qx 'rmemfs_export_keep_out_sessions{export="default"} 0' "$dir/metrics"
+}
+
+@test "whether a mount shares its export is told while another one comes and goes, and how often it began and ended" {
+	local n
+	use_lease 1
+	start_server
+	come 1
+	shares_so 0 0 0
+	grep -qx 'others      no other mount writes: it is alone' "$dir/status"
+	sharers_of_export 1 0
+	for n in 1 2; do
+		come 2
+		shares_so 1 "$n" $((n - 1))
+		grep -q '^others      other mounts share the export' "$dir/status"
+		[ "$(mnt=$dir/2 value rmemfs_mount_sharing)" = 1 ]
+		[ "$(mnt=$dir/2 value rmemfs_mount_sharing_begun_total)" = 0 ]
+		sharers_of_export 2 2
+		end_mount 2
+		until_true 30 is_alone 1
+		shares_so 0 "$n" "$n"
+		sharers_of_export 1 0
+	done
+	nobody_was_late
 }

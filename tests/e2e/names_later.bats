@@ -27,9 +27,9 @@ entries() {
 # rpcs COMMAND...: how many the server has got meanwhile.
 rpcs() {
 	local before
-	before=$(status_of '.sessions[0].rpcs')
+	before=$(status_of '.sessions[0].requests')
 	"$@" >&2
-	echo $(($(status_of '.sessions[0].rpcs') - before))
+	echo $(($(status_of '.sessions[0].requests') - before))
 }
 
 # pack N: $dir/tree has so many files, and $dir/tree.tar, too.
@@ -252,6 +252,7 @@ missing() {
 	missing "$dir/2/folder" >"$dir/missing"
 	kill -CONT "${mounts[1]}"
 	until_true 30 is_sharing 1
+	[ "$(rmemfsctl status --json "$dir/1" | jq -c '[.sharing | .begun, .ended]')" = '[1,0]' ]
 	exec 5>&-
 	wait "${pids[0]}" || true
 	pids=()

@@ -1,13 +1,16 @@
 /* ordered.c - makes and removes files in an order that a seed tells, and finds out afterwards how far
  * that has come. For mounts whose daemon or server dies meanwhile.
  *
- *     ordered run DIR LOG SEED STEPS   changes DIR step by step, until all are done or one fails.
- * LOG, on another filesystem, tells how far it is ordered check DIR LOG SEED       DIR has to be as
- * it was after one of the steps: after the last one that made all before it durable, or a later
- * one, up to the one that was under way. Prints which
+ *     ordered run DIR LOG SEED STEPS [large]
+ *         changes DIR step by step, until all are done or one fails. LOG, on another filesystem,
+ *         tells how far it is
+ *     ordered check DIR LOG SEED [large]
+ *         DIR has to be as it was after one of the steps: after the last one that made all before
+ * it durable, or a later one, up to the one that was under way. Prints which
  *
- * A file has the number of the step that made it. The close of a file, fsync of the folder, RENAME
- * and MKDIR are steps that make all before them durable; a removal alone is not.
+ * A file has the number of the step that made it. With `large` it has that again and again in some
+ * files, up to LARGE_BYTES. The close of a file, fsync of the folder, RENAME and MKDIR are steps
+ * that make all before them durable; a removal alone is not.
  */
 #include <err.h>
 #include <errno.h>
@@ -22,6 +25,7 @@
 #include <unistd.h>
 
 enum { NAMES = 150, FOLDERS = 3, BURST = 70 };
+enum { LARGE_EACH = 16, LARGE_BYTES = 320 << 10, TEXT_BYTES = 24 };
 
 struct progress {
 	uint64_t begun, ended, durable; /* numbers of steps */
@@ -128,17 +132,35 @@ static const char *path_of(unsigned name, char *path, size_t len)
 	return path;
 }
 
+/* ---- contents -------------------------------------------------------------------------------- */
+
+static bool large;
+static char content[LARGE_BYTES], found[LARGE_BYTES + 1];
+
+/* Fills `content`, and returns its length. */
+static size_t content_of(uint64_t step)
+{
+	bool is_large = large && step % LARGE_EACH == 0;
+	size_t len = (size_t)snprintf(
+		content, TEXT_BYTES, is_large ? "%llu " : "%llu", (unsigned long long)step);
+
+	if (!is_large)
+		return len;
+	for (size_t i = len; i < LARGE_BYTES; i++)
+		content[i] = content[i % len];
+	return LARGE_BYTES;
+}
+
 /* ---- run ------------------------------------------------------------------------------------- */
 
 static int make(const char *path, uint64_t step)
 {
-	char text[24];
-	int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)step);
+	size_t len = content_of(step);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), r;
 
 	if (fd < 0)
 		return -1;
-	r = write(fd, text, (size_t)len) == len ? 0 : -1;
+	r = write(fd, content, len) == (ssize_t)len ? 0 : -1;
 	return close(fd) == 0 ? r : -1;
 }
 
@@ -223,11 +245,25 @@ static int run(const char *dir, const char *log, const char *seed, uint64_t nste
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-/* 0: there is none; UINT64_MAX: it is empty. */
+/* The step of a file with so many bytes; UINT64_MAX: no step has made it so. */
+static uint64_t step_of(size_t nbytes)
+{
+	char text[TEXT_BYTES];
+	uint64_t step;
+
+	snprintf(text, sizeof(text), "%.*s", (int)nbytes, found);
+	step = strtoull(text, NULL, 10);
+	if (content_of(step) == nbytes && !memcmp(content, found, nbytes))
+		return step;
+	return UINT64_MAX;
+}
+
+/* 0: there is none; UINT64_MAX: it is empty, or has not all that it was to have. */
 static uint64_t made_by(unsigned name)
 {
-	char path[64], text[24] = "";
+	char path[64];
 	int fd = open(path_of(name, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	size_t have = 0;
 	ssize_t n;
 
 	if (fd < 0) {
@@ -235,11 +271,12 @@ static uint64_t made_by(unsigned name)
 			err(2, "%s", path);
 		return 0;
 	}
-	n = read(fd, text, sizeof(text) - 1);
+	while ((n = read(fd, found + have, sizeof(found) - have)) > 0)
+		have += (size_t)n;
 	if (n < 0)
 		err(2, "%s", path);
 	close(fd);
-	return n ? strtoull(text, NULL, 10) : UINT64_MAX;
+	return step_of(have);
 }
 
 static struct tree look(void)
@@ -262,7 +299,7 @@ static unsigned count_differences(const struct tree *a, const struct tree *b)
 	return n;
 }
 
-/* The file of the step that was under way may be there, and may be empty. */
+/* The file of the step that was under way may be there, without some of its bytes. */
 static void forgive_unfinished(
 	struct tree *now, const struct tree *before, const struct progress *p)
 {
@@ -311,9 +348,12 @@ static int check(const char *dir, const char *log, const char *seed)
 
 int main(int argc, char **argv)
 {
+	large = argc > 4 && !strcmp(argv[argc - 1], "large");
+	if (large)
+		argc--;
 	if (argc == 6 && !strcmp(argv[1], "run"))
 		return run(argv[2], argv[3], argv[4], strtoull(argv[5], NULL, 10));
 	if (argc == 5 && !strcmp(argv[1], "check"))
 		return check(argv[2], argv[3], argv[4]);
-	errx(2, "usage: ordered run DIR LOG SEED STEPS | ordered check DIR LOG SEED");
+	errx(2, "usage: ordered run DIR LOG SEED STEPS [large] | ordered check DIR LOG SEED [large]");
 }

@@ -128,6 +128,32 @@ static void sessions__of_each_export(void **state)
 	expect(server, "rmemfs_export_silence_seconds{export=\"c\"} 0");
 }
 
+static void sharing__of_each_mount_and_export(void **state)
+{
+	static const char server[] =
+		"{\"exports\": [{\"name\": \"a\"}, {\"name\": \"b\"}], \"sessions\": ["
+		" {\"export\": \"a\", \"shared\": true, \"keeps_out\": false},"
+		" {\"export\": \"a\", \"shared\": true},"
+		" {\"export\": \"b\", \"shared\": false, \"keeps_out\": true}]}";
+	json_t *mounts = json_loads(
+		"[{\"connection\": 5, \"answer\": {\"options\": {\"share\": true}, \"sharing\":"
+		" {\"begun\": 3, \"ended\": 2, \"under_way\": false, \"keep_out\": 4}}},"
+		" {\"connection\": 6, \"answer\": {\"options\": {\"share\": false}}}]",
+		0, NULL);
+	char *text = text_with(mounts, "{}", 0);
+
+	expect(server, "rmemfs_export_sharing_sessions{export=\"a\"} 2");
+	expect(server, "rmemfs_export_sharing_sessions{export=\"b\"} 0");
+	expect(server, "rmemfs_export_keep_out_sessions{export=\"a\"} 0");
+	expect(server, "rmemfs_export_keep_out_sessions{export=\"b\"} 1");
+	assert_non_null(strstr(text, "\nrmemfs_mount_sharing{mount=\"5\"} 1\n"));
+	assert_non_null(strstr(text, "\nrmemfs_mount_sharing{mount=\"6\"} 0\n"));
+	assert_non_null(strstr(text, "\nrmemfs_mount_sharing_begun_total{mount=\"5\"} 3\n"));
+	assert_non_null(strstr(text, "\nrmemfs_mount_sharing_ended_total{mount=\"5\"} 2\n"));
+	assert_non_null(strstr(text, "\nrmemfs_mount_keep_out_files{mount=\"5\"} 4\n"));
+	free(text);
+}
+
 static void lease_wait__is_the_longest(void **state)
 {
 	static const char server[] =
@@ -175,6 +201,7 @@ int main(void)
 		CASE(late_recalls__of_each_export),
 		CASE(mount__waits_for_a_cpu_and_for_mounts),
 		CASE(sessions__of_each_export),
+		CASE(sharing__of_each_mount_and_export),
 		CASE(lease_wait__is_the_longest),
 		CASE(quota__is_the_fullest_of_bytes_and_inodes),
 		CASE(snapshot__failed_or_not),

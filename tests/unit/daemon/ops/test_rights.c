@@ -282,6 +282,40 @@ static void setattr__of_a_mount_that_is_alone_again_is_checked(void **state)
 	assert_int_equal(told(), 0);
 }
 
+static void kernel_owner__is_right_on_a_mount_that_is_alone_again_if_it_is_the_owner(void **state)
+{
+	is_told(ALICE, STAFF);
+	is_known(ALICE, 0644);
+	assert_false(kernel_owner_is_right(fx.inode));
+	atomic_store(&fx.fs.sharing, false);
+	assert_true(kernel_owner_is_right(fx.inode));
+	is_known(BOB, 0644);
+	assert_false(kernel_owner_is_right(fx.inode));
+	is_known(ALICE, 0644);
+	fx.inode->attr_valid = false;
+	assert_false(kernel_owner_is_right(fx.inode));
+	fx.inode->attr_valid = true;
+	is_told(BOB, STAFF);
+	assert_false(kernel_owner_is_right(fx.inode));
+	is_told_by_setattr(ALICE, BOB);
+	assert_false(kernel_owner_is_right(fx.inode));
+	is_told_by_setattr(ALICE, STAFF);
+	assert_true(kernel_owner_is_right(fx.inode));
+}
+
+static void setattr__of_a_mount_that_is_alone_again_is_not_checked_twice(void **state)
+{
+	struct request *req;
+
+	is_told(ALICE, STAFF);
+	is_known(ALICE, 0644);
+	atomic_store(&fx.fs.sharing, false);
+	req = chmod_by(0, 0600);
+	assert_false(asked(req)->rights.bound);
+	answers(req, 0);
+	assert_int_equal(told(), 0);
+}
+
 static void setattr__of_one_who_is_not_seen_is_refused_when_the_owner_has_changed(void **state)
 {
 	struct request *req;
@@ -523,6 +557,8 @@ int main(void)
 		TEST(kernel_owner__is_not_asked_of_root),
 		TEST(setattr__is_right_while_the_owner_is_the_one_that_the_kernel_has),
 		TEST(setattr__of_a_mount_that_is_alone_again_is_checked),
+		TEST(kernel_owner__is_right_on_a_mount_that_is_alone_again_if_it_is_the_owner),
+		TEST(setattr__of_a_mount_that_is_alone_again_is_not_checked_twice),
 		TEST(setattr__of_one_who_is_not_seen_is_refused_when_the_owner_has_changed),
 		TEST(setattr__of_one_who_is_seen_goes_by_the_caller_when_the_owner_has_changed),
 		TEST(setattr__goes_by_the_caller_when_the_kernel_may_have_several_owners),
