@@ -38,13 +38,6 @@ enum { REST_MS = 5000, NOT_NOW_MS = 60000 };
 /* A caller may be late to note its answer, which the kernel counts the time from. */
 enum { LATE_MS = 250 };
 
-static bool conversion_holds(const struct fs *fs)
-{
-	enum conversion_phase phase = conversion_phase_of(fs);
-
-	return phase != CONVERSION_NONE && phase != CONVERSION_FORGETS;
-}
-
 void conversion_init(
 	struct conversion *c, struct fs *fs, void (*begin)(struct request *req, int status))
 {
@@ -71,17 +64,6 @@ struct conversion_told conversion_told(const struct fs *fs)
 		.ttl_ms = c->ttl_ms,
 		.left_ms = (uint32_t)max_i64(0, c->told_ms - now_ms()),
 	};
-}
-
-void conversion_note_told(struct fs *fs)
-{
-	struct record_head *head = fs->record ? record_head(fs->record) : NULL;
-
-	if (!head)
-		return;
-	atomic_store(&head->ttl_ms, fs->conversion->ttl_ms);
-	atomic_store(&head->told_ms, fs->conversion->told_ms);
-	atomic_store(&head->has_shared, atomic_load(&fs->has_shared));
 }
 
 void conversion_adopt(struct fs *fs, struct conversion_told told)
@@ -123,62 +105,7 @@ static void note_ttl(struct io_thread *thread)
 	conversion_note_told(fs);
 }
 
-/* ---- phases ---------------------------------------------------------------------------------- */
-
-bool conversion_go_on(struct fs *fs, enum conversion_phase from, enum conversion_phase to)
-{
-	struct conversion *c = fs->conversion;
-	bool was;
-
-	pthread_mutex_lock(&c->lock);
-	was = conversion_phase_of(fs) == from;
-	if (was) {
-		c->idle = 0;
-		atomic_store_explicit(&c->phase, to, memory_order_release);
-	}
-	pthread_mutex_unlock(&c->lock);
-	if (was && !conversion_holds(fs))
-		barrier_wake(&c->hold);
-	return was;
-}
-
-/* Access times, which may wait, are told at once while the mount is to stand still. */
-static void commit_all(struct fs *fs, bool all)
-{
-	if (atomic_load(&fs->remount->phase) == REMOUNT_DONE)
-		atomic_store(&fs->committing_all, all);
-}
-
-void conversion_is_over(struct fs *fs)
-{
-	enum conversion_phase phase = conversion_phase_of(fs);
-
-	if (phase == CONVERSION_NONE)
-		return;
-	fs->conversion->telling = false;
-	fs->conversion->back = false;
-	fs->conversion->locks = false;
-	lease_keep_hold(fs, false);
-	commit_all(fs, false);
-	/* It did not come to CONVERT_SHARES, or that was refused. */
-	if (local_locks_are_kept(fs))
-		record_set_alone(fs->record, true);
-	conversion_go_on(fs, phase, CONVERSION_NONE);
-}
-
 /* ---- messages -------------------------------------------------------------------------------- */
-
-void conversion_send(struct io_thread *thread, enum rpc_convert_state state,
-	void (*done)(struct rpc_call *call, const struct rpc_reply *rep))
-{
-	struct conversion *c = thread->fs->conversion;
-
-	c->call = (struct rpc_call){.done = done};
-	list_init(&c->call.link);
-	c->call.req.op = RPC_CONVERT;
-	c->call.req.convert.state = (uint8_t)state;
-	rpc_start(thread, &c->call);
-}
 
 static void conversion_refused(struct fs *fs, const struct rpc_reply *rep)
 {
@@ -318,7 +245,7 @@ static bool conversion_is_idle(struct io_thread *thread, bool drains)
 	request_each(thread, count_running, &running);
 	if (drains)
 		return !running.n;
-	commit_all(thread->fs, true);
+	conversion_commit_all(thread->fs, true);
 	committed = commit_tick(thread);
 	told = access_time_tick(thread);
 	inode_return_flush(thread);
@@ -344,14 +271,6 @@ static bool conversion_say_idle(struct io_thread *thread, enum conversion_phase 
 }
 
 /* ---- the moment ------------------------------------------------------------------------------ */
-
-void conversion_forget_locked(struct fs *fs, struct inode *inode)
-{
-	if (!commit_is_clean_locked(inode))
-		commit_forget_locked(inode);
-	inode_unlease_locked(inode);
-	dir_names_forget(&inode->names, &fs->inodes->names);
-}
 
 static void begin_anew(struct inode *inode, void *arg)
 {
@@ -472,7 +391,7 @@ static void pinned(struct io_thread *thread)
 		conversion_is_over(fs);
 		return;
 	}
-	commit_all(fs, false);
+	conversion_commit_all(fs, false);
 	log_info(
 		"server %s: the mount goes by leases after a pause of %lld ms; files that are open: "
 		"%u; in %lld ms the kernel has forgotten what it was told before",

@@ -37,8 +37,8 @@
  * forgets all leases and pins with CONVERT_ALONE, and keeps what has no name until it is returned.
  * So no lease may go after the last look at them: lease_keep_hold().
  *
- * What the kernel takes for a file's end may be wrong, since others have moved it. A mount that has
- * ever shared does not go by that: fs_kernel_knows_ends(). But a file that was mapped while it was
+ * The kernel may be wrong about a file's end, since others have moved it. A mount that has ever
+ * shared does not go by that: fs_kernel_knows_ends(). But a file that was mapped while it was
  * shared keeps the mount as it is, since the kernel was told that it has no end, and can't be told
  * another one before somebody asks. So does any open file where the kernel maps none that goes past
  * its cache (below).

@@ -168,7 +168,7 @@ static void tell_end(struct inode *inode, void *arg)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* Whoever has the file open may map it next. */
+/* A program that has the file open may map it next. */
 static bool tell_ends(struct io_thread *thread)
 {
 	struct ends ends = {.thread = thread, .told = true};

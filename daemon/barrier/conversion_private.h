@@ -17,13 +17,18 @@ static inline enum conversion_phase conversion_phase_of(const struct fs *fs)
 	return atomic_load_explicit(&fs->conversion->phase, memory_order_acquire);
 }
 
+/* Whether requests are held. */
+bool conversion_holds(const struct fs *fs);
 /* True: it was in this phase, and is in the next. */
 bool conversion_go_on(struct fs *fs, enum conversion_phase from, enum conversion_phase to);
 
 void conversion_send(struct io_thread *thread, enum rpc_convert_state state,
 	void (*done)(struct rpc_call *call, const struct rpc_reply *rep));
 
-/* What the kernel was told is noted for a successor (record.h). */
+/* Access times, which may wait, are told at once while the mount is to stand still. */
+void conversion_commit_all(struct fs *fs, bool all);
+
+/* The times that the kernel was told are noted for a successor (record.h). */
 void conversion_note_told(struct fs *fs);
 
 /* Answers wait for these two; names, whose notifier may wait for a request that is held, do not

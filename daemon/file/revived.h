@@ -16,7 +16,7 @@
 struct inode;
 struct request;
 
-/* Of the request meanwhile. What struct file_op tells of its way so far stays as it is. */
+/* Of the request meanwhile. struct file_op tells of its way so far, and stays as it is. */
 struct revived_state {
 	struct file_op file;
 	struct inode *asked; /* referenced */

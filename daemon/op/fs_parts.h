@@ -147,8 +147,8 @@ static inline bool fs_kernel_knows_owners(const struct fs *fs)
 	return !atomic_load(&fs->has_shared);
 }
 
-/* The same of where files end. If not, what is appended goes to where the daemon knows the end to be
- * (append_order.h). */
+/* The same of where files end. If not, what is appended goes to where the daemon knows the end to
+ * be (append_order.h). */
 static inline bool fs_kernel_knows_ends(const struct fs *fs)
 {
 	return !atomic_load_explicit(&fs->has_shared, memory_order_relaxed);
