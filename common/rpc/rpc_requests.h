@@ -307,15 +307,16 @@ struct rpc_making {
 	struct rpc_commit commit; /* of the new file: without lease */
 };
 
-/* REMOVALS: names of files that the client has taken away by itself, as its callers were told. They
- * take effect in their order, each as by UNLINK, and in one transaction: after a crash of the
+/* REMOVALS: names that the client has taken away by itself, as its callers were told. They take
+ * effect in their order, each as by UNLINK or RMDIR, and in one transaction: after a crash of the
  * server the store has all that the reply tells of, or none. Only of a session that has the export
  * for itself. */
 struct rpc_removals {
 	struct rpc_tail tail; /* struct rpc_removal; at least one */
 };
 
-/* An element of that tail. The name has to be that inode's, which is no directory. */
+/* An element of that tail. The name has to be that inode's, which is no directory, or an empty one.
+ */
 struct rpc_removal {
 	uint64_t parent, ino;
 	int64_t time; /* of the removal: the directory gets it */

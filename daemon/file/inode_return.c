@@ -230,6 +230,13 @@ static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 	inode->leaving = 0;
 }
 
+/* The kernel has forgotten a directory or a special file that has no references but those of the
+ * name that goes and of its access time. */
+static bool is_known_elsewhere_locked(const struct inode *inode)
+{
+	return __atomic_load_n(&inode->refs, __ATOMIC_ACQUIRE) > 1 + (uint64_t)inode->access.listed;
+}
+
 /* With uncommitted pages, or a COMMIT on its way, it is returned later, as any other. */
 bool inode_return_gives_up_locked(struct inode *inode)
 {
@@ -237,8 +244,9 @@ bool inode_return_gives_up_locked(struct inode *inode)
 
 	if (inode->returned)
 		return true;
-	if (in_use_locked(inode) || inode->commit.running || inode->map.uncommitted ||
-		!hooks->is_idle(inode))
+	if (inode_is_regular(inode) ? in_use_locked(inode) : is_known_elsewhere_locked(inode))
+		return false;
+	if (inode->commit.running || inode->map.uncommitted || !hooks->is_idle(inode))
 		return false;
 	inode_return_unused_locked(inode);
 	hooks->end_lease(inode);

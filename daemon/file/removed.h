@@ -1,12 +1,11 @@
-/* removed.h - names of files that this client has taken away by itself, and that the server still
- * has.
+/* removed.h - names that this client has taken away by itself, and that the server still has.
  *
- * An UNLINK is answered here where ops/remove_here.h allows it. These names are one queue for the
- * whole mount, in the order of their answers. It goes to the server by REMOVALS, one message at a
- * time: when as many names have gathered as one message takes, when something comes behind them,
- * and within a second.
+ * UNLINK and RMDIR are answered here where ops/remove_here.h allows it. These names are one queue
+ * for the whole mount, in the order of their answers. It goes to the server by REMOVALS, one
+ * message at a time: when as many names have gathered as one message takes, when something comes
+ * behind them, and within a second.
  *
- *     UNLINK answered -> queued -> sent -> answered by the server
+ *     answered -> queued -> sent -> answered by the server
  *
  * Behind the names that were answered before it comes
  * - each request that changes something at the server, also a COMMIT or MAKE (commit.h). So if this
@@ -17,7 +16,7 @@
  * - a snapshot, a change to read-only, an upgrade, the end of the mount (commit_tick()).
  *
  * OWNERSHIP  A struct removed has a reference to its inode and its directory, and the inode points
- *            to it, from the answer of the UNLINK to that of the REMOVALS. If the server refuses,
+ *            to it, from the answer to the program to that of the REMOVALS. If the server refuses,
  *            nothing that is known of the directory is believed any more.
  * THREADS    Any. The lock is taken inside an inode's lock, and inboxes' inside it. A message is
  *            filled, and its answer is taken, by the thread that sends it, without the lock.

@@ -126,7 +126,10 @@ void op_unlink(struct request *req)
 void op_rmdir(struct request *req)
 {
 	op_begin(req);
-	remove_name(req, RPC_RMDIR);
+	if (remove_here(req))
+		op_finish(req, 0);
+	else
+		remove_name(req, RPC_RMDIR);
 }
 
 /* ---- RENAME ---------------------------------------------------------------------------------- */

@@ -16,31 +16,38 @@
 
 enum { REFUSED_LOG_MS = 1000, REFUSED_LOG_BURST = 20 };
 
-/* Whether its attributes are the newest that there are, and it goes with this name. */
-static bool may_go_locked(const struct inode *inode)
+/* Whether this is the last name that goes with it. */
+static bool is_last_locked(const struct request *req, const struct inode *inode)
 {
-	return inode_is_regular(inode) && inode->attr_valid && inode->attr.nlink == 1 &&
-	       !inode->orphan && !inode->returned && !inode->nchanging && !inode->nlinking &&
-	       !inode->unmade && !inode->removed;
+	if (req->op == OP_RMDIR)
+		return S_ISDIR(inode->type) && dir_names_are_none(&inode->names);
+	return !S_ISDIR(inode->type) && inode->attr.nlink == 1;
 }
 
-static bool may_go(struct inode *inode)
+/* Whether its attributes are the newest that there are, and it goes with this name. */
+static bool may_go_locked(const struct request *req, const struct inode *inode)
+{
+	return inode->attr_valid && !inode->orphan && !inode->returned && !inode->nchanging &&
+	       !inode->nlinking && !inode->unmade && !inode->removed && is_last_locked(req, inode);
+}
+
+static bool may_go(const struct request *req, struct inode *inode)
 {
 	bool may;
 
 	pthread_mutex_lock(&inode->lock);
-	may = may_go_locked(inode);
+	may = may_go_locked(req, inode);
 	pthread_mutex_unlock(&inode->lock);
 	return may;
 }
 
 /* False: it has changed meanwhile, and `one` was not used. */
-static bool let_go(struct inode *inode, struct removed *one)
+static bool let_go(const struct request *req, struct inode *inode, struct removed *one)
 {
 	bool goes;
 
 	pthread_mutex_lock(&inode->lock);
-	goes = may_go_locked(inode);
+	goes = may_go_locked(req, inode);
 	if (goes) {
 		inode->orphan = true;
 		inode->commit.ended = inode_return_settle;
@@ -53,6 +60,14 @@ static bool let_go(struct inode *inode, struct removed *one)
 	return goes;
 }
 
+/* Each directory in it counts as a link. */
+static void count_link_less(struct inode *dir)
+{
+	pthread_mutex_lock(&dir->lock);
+	dir->attr.nlink--;
+	pthread_mutex_unlock(&dir->lock);
+}
+
 static bool remove_name_of(struct request *req, struct inode *inode)
 {
 	struct fs *fs = req->thread->fs;
@@ -63,10 +78,12 @@ static bool remove_name_of(struct request *req, struct inode *inode)
 
 	if (!one)
 		return false;
-	if (!make_here_touch(dir, now, &attr) || !let_go(inode, one)) {
+	if (!make_here_touch(dir, now, &attr) || !let_go(req, inode, one)) {
 		removed_drop(one);
 		return false;
 	}
+	if (req->op == OP_RMDIR)
+		count_link_less(dir);
 	inode_names_remove(dir, req->args.name);
 	local_answer_name_is(req, dir, req->args.name, 0);
 	inode_return_settle(inode, req->thread);
@@ -87,7 +104,7 @@ bool remove_here(struct request *req)
 	inode = ino ? inode_find(fs, ino) : NULL;
 	if (!inode)
 		return false;
-	removed = may_go(inode) && remove_name_of(req, inode);
+	removed = may_go(req, inode) && remove_name_of(req, inode);
 	inode_put(inode);
 	return removed;
 }
@@ -105,8 +122,7 @@ static void doubt_directory(struct inode *dir, const struct removed *one, int st
 	local_answer_forget_name(dir, one->name);
 }
 
-/* The file is there again. The session's end is no refusal of the server's, and is logged as
- * such. */
+/* It is there again. The session's end is no refusal of the server's, and is logged as such. */
 static void refused(struct inode *inode, const struct removed *one, int status)
 {
 	static struct log_ratelimit limit = {.burst = REFUSED_LOG_BURST};
@@ -116,10 +132,11 @@ static void refused(struct inode *inode, const struct removed *one, int status)
 	inode->orphan = inode->returned = false;
 	inode->attr_valid = false;
 	inode->commit.ended = NULL;
+	dir_names_forget(&inode->names, &fs->inodes->names);
 	pthread_mutex_unlock(&inode->lock);
 	if (log_ratelimit_ok(&limit, REFUSED_LOG_MS))
 		log_error("server %s: it did not remove inode %" PRIu64
-			  ", which a program has unlinked: %s",
+			  ", which a program has removed: %s",
 			session_server(fs->session), inode->ino, errno_text(status));
 	doubt_directory(one->dir, one, status);
 }

@@ -38,6 +38,14 @@ struct removing {
 	struct dirent_slot slot;
 };
 
+static int check_empty(struct ns_call *c, const struct stored_inode *child)
+{
+	bool empty;
+	int err = dirent_empty(c->v, child->key, &empty);
+
+	return err || empty ? err : -ENOTEMPTY;
+}
+
 /* Changes nothing. */
 static int removals_find(struct ns_call *c, struct removing *k)
 {
@@ -49,7 +57,7 @@ static int removals_find(struct ns_call *c, struct removing *k)
 		return -ESTALE;
 	if (!err)
 		err = ns_load_entry(c, &k->slot, &k->child);
-	return !err && inode_is_dir(&k->child) ? -EISDIR : err;
+	return !err && inode_is_dir(&k->child) ? check_empty(c, &k->child) : err;
 }
 
 /* No RETURN will come for it. */
@@ -65,6 +73,7 @@ static int end_inode(struct ns_call *c, const struct removing *k, bool at_once)
 static int remove_found(struct ns_call *c, struct removing *k, bool at_once)
 {
 	struct attr *dir = &k->dir.attr;
+	bool is_dir = inode_is_dir(&k->child);
 	uint64_t number;
 	int err = dirent_del(c->v, &k->slot);
 
@@ -72,6 +81,7 @@ static int remove_found(struct ns_call *c, struct removing *k, bool at_once)
 		err = ns_drop_link(c, &k->child, &number);
 	if (err)
 		return err;
+	dir->nlink -= is_dir;
 	dir->mtime = change_time_told(k->told.time, dir->mtime, c->ctx->now);
 	dir->ctime = change_time_told(k->told.time, dir->ctime, c->ctx->now);
 	err = inode_save(c->v, &k->dir);

@@ -161,6 +161,34 @@ make_and_remove() {
 	[ $((both - made)) -le 40 ]
 }
 
+make_tree() {
+	mkdir "$mnt"/{1..100}
+	touch "$mnt"/{1..100}/file
+}
+
+make_and_remove_tree() {
+	make_tree
+	rm -r "$mnt"/*
+}
+
+remove_new() {
+	rm -r "$mnt/new"
+}
+
+# bats test_tags=only:tcp
+@test "with names=local a folder that was made here or read is removed without a message of its own" {
+	options=(-o names=local)
+	none=$(cost rpcs true)
+	made=$(cost rpcs in_new make_tree)
+	removed=$(cost rpcs remove_new)
+	both=$(cost rpcs in_new make_and_remove_tree)
+	echo "RPCs: $((both - made)) to remove 100 folders with a file each, $((removed - none)) to read them before"
+	# rm(1) reads each folder by three. Two messages hold the names. Each thread also sends once a second those that
+	# wait.
+	[ $((both - made)) -le 320 ]
+	[ $((removed - none)) -le 320 ]
+}
+
 # read_first COMMAND...: after the folder was read to its end.
 read_first() {
 	ls -l "$mnt/" >/dev/null

@@ -127,6 +127,54 @@ server_lacks() {
 	holds_everywhere gone
 }
 
+# make_tree NAME: folders in folders, with files, links and a pipe.
+make_tree() {
+	local i
+	for i in {1..12}; do
+		mkdir -p "$mnt/$1/$i/deep/deeper"
+		echo "$i" >"$mnt/$1/$i/file"
+		echo "$i" >"$mnt/$1/$i/deep/file"
+		ln -s file "$mnt/$1/$i/link"
+	done
+	mkfifo "$mnt/$1/pipe"
+}
+
+@test "a tree is gone at once, though the server stands still" {
+	mount_rmem
+	make_tree tree
+	mkdir "$mnt/full"
+	touch "$mnt/full/file"
+	links=$(stat -c %h "$mnt")
+	# The mount learns what it has not made itself.
+	fsop uncache "$mnt"
+	find "$mnt" -ls >/dev/null
+	cd "$mnt/tree/1/deep"
+	suspend "$server_pid"
+	rm "$mnt"/tree/{1..12}/{link,file,deep/file} "$mnt/tree/pipe"
+	for i in {12..1}; do
+		rmdir "$mnt/tree/$i/deep/deeper" "$mnt/tree/$i/deep" "$mnt/tree/$i"
+	done
+	[ "$(stat -c %h "$mnt/tree")" -eq 2 ]
+	rmdir "$mnt/tree"
+	[ ! -e "$mnt/tree" ]
+	[ "$(stat -c %h "$mnt")" -eq $((links - 1)) ]
+	[ "$(stat -c %h .)" -eq 0 ]
+	run ! touch new
+	kill -CONT "$server_pid"
+	run ! rmdir "$mnt/full"
+	run ! ls new
+	cd /
+	gone() {
+		[ "$(ls "$mnt")" = full ] && [ "$(stat -c %h "$mnt")" -eq $((links - 1)) ]
+	}
+	holds_everywhere gone
+	is_free() {
+		[ "$(status_of '.exports[0].files')" -eq 3 ]
+	}
+	until_true 20 is_free
+	run ! grep -q 'did not take\|did not remove' "$dir/daemon.log"
+}
+
 @test "a file that is open goes on without its name, and its memory comes back afterwards" {
 	mount_rmem
 	make_folder 3

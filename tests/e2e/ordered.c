@@ -7,7 +7,7 @@
  * one, up to the one that was under way. Prints which
  *
  * A file has the number of the step that made it. The close of a file, fsync of the folder, RENAME
- * and MKDIR are steps that make all before them durable; a removal alone is not.
+ * and MKDIR are steps that make all before them durable; UNLINK and RMDIR are not.
  */
 #include <err.h>
 #include <errno.h>
@@ -198,6 +198,11 @@ static bool has_folders(void)
 	return true;
 }
 
+static bool is_durable(const struct tree *before, const struct step *s)
+{
+	return s->kind != REMOVE && (s->kind != TOGGLE_FOLDER || !before->folder);
+}
+
 static int run(const char *dir, const char *log, const char *seed, uint64_t nsteps)
 {
 	volatile struct progress *p = map_log(log, O_RDWR | O_CREAT | O_TRUNC);
@@ -207,15 +212,17 @@ static int run(const char *dir, const char *log, const char *seed, uint64_t nste
 		err(2, "%s", dir);
 	while (t.step < nsteps) {
 		struct step s = choose(&t);
+		bool durable;
 
 		p->begun = t.step + 1;
 		if (carry_out(&t, &s) < 0) {
 			warn("step %llu of kind %d", (unsigned long long)t.step + 1, s.kind);
 			return 1;
 		}
+		durable = is_durable(&t, &s);
 		take(&t, &s);
 		p->ended = t.step;
-		if (s.kind != REMOVE)
+		if (durable)
 			p->durable = t.step;
 	}
 	return 0;

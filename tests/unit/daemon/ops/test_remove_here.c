@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "common/base/clock.h"
+#include "daemon/file/inode_names.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/removed.h"
 #include "daemon/file/unmade.h"
@@ -103,10 +104,77 @@ static void unlink__asks_while_the_directory_is_changed(void **state)
 	assert_null(file->removed);
 }
 
-static void unlink__asks_of_what_is_no_file(void **state)
+static void unlink__asks_of_a_directory(void **state)
+{
+	file->type = S_IFDIR;
+	assert_true(asks());
+}
+
+static void unlink__of_a_symlink_is_answered_without_the_server(void **state)
 {
 	file->type = S_IFLNK;
-	assert_true(asks());
+	assert_false(asks());
+	assert_non_null(file->removed);
+}
+
+/* "name" is a directory, which is not known to have names. */
+static void make_it_a_directory(void)
+{
+	file->type = S_IFDIR;
+	file->attr.nlink = 2;
+	fx.inode->attr.nlink = 3;
+	dir_names_begin(&file->names);
+}
+
+static bool rmdir_asks(void)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_RMDIR);
+
+	op_rmdir(req);
+	return op_of(req)->call.req.op == RPC_RMDIR;
+}
+
+static void rmdir__of_an_empty_directory_is_answered_without_the_server(void **state)
+{
+	make_it_a_directory();
+	inode_names_add(file, "in");
+	inode_names_remove(file, "in");
+	assert_false(rmdir_asks());
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+	assert_true(file->orphan);
+	assert_int_equal(file->attr.nlink, 0);
+	assert_int_equal(fx.inode->attr.nlink, 2);
+	op_lookup(fs_fixture_make(&fx, 0, 0, OP_LOOKUP));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+static void rmdir__asks_where_there_may_be_names(void **state)
+{
+	make_it_a_directory();
+	inode_names_add(file, "in");
+	assert_true(rmdir_asks());
+	assert_int_equal(fx.inode->attr.nlink, 3);
+}
+
+static void rmdir__asks_where_the_names_are_not_known(void **state)
+{
+	make_it_a_directory();
+	dir_names_forget(&file->names, &fx.fs.inodes->names);
+	assert_true(rmdir_asks());
+}
+
+/* A name is being made there. */
+static void rmdir__asks_while_the_directory_is_changed(void **state)
+{
+	make_it_a_directory();
+	inode_change_begin(file);
+	assert_true(rmdir_asks());
+	inode_change_end(file, NULL);
+}
+
+static void rmdir__asks_of_a_file(void **state)
+{
+	assert_true(rmdir_asks());
 }
 
 static void unlink__asks_when_the_lease_of_the_session_has_ended(void **state)
@@ -194,6 +262,49 @@ static void file__that_is_open_is_returned_when_it_is_closed(void **state)
 	assert_false(inode_return_is_idle(&fx.fs));
 }
 
+/* The kernel does not tell when a directory is in use. */
+static void directory__that_the_kernel_knows_is_returned_when_it_is_forgotten(void **state)
+{
+	make_it_a_directory();
+	inode_remember(file);
+	assert_false(rmdir_asks());
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	assert_true(keeps());
+	answer(1, 0);
+	inode_forget(file, 1);
+	assert_false(file->returned);
+	inode_put(file);
+	assert_false(inode_return_is_idle(&fx.fs));
+	file = inode_get(&fx.fs, FILE_INO);
+}
+
+static void directory__that_the_kernel_has_forgotten_ends_with_its_name(void **state)
+{
+	make_it_a_directory();
+	assert_false(rmdir_asks());
+	inode_put(file);
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	assert_false(keeps());
+	answer(1, 0);
+	assert_true(inode_return_is_idle(&fx.fs));
+	assert_null(inode_find(&fx.fs, FILE_INO));
+	file = inode_get(&fx.fs, FILE_INO);
+}
+
+static void directory__that_the_server_does_not_remove_is_there_again(void **state)
+{
+	make_it_a_directory();
+	assert_false(rmdir_asks());
+	removed_flush(fx.fs.removed, fx.threads[0]);
+	answer(0, ENOTEMPTY);
+	assert_false(file->orphan);
+	assert_false(file->attr_valid);
+	assert_false(dir_names_are_none(&file->names));
+	assert_false(fx.inode->attr_valid);
+	assert_int_equal(fx.inode->names_error, -ENOTEMPTY);
+	assert_true(inode_return_is_idle(&fx.fs));
+}
+
 static void file__that_the_server_does_not_remove_is_there_again(void **state)
 {
 	assert_false(asks());
@@ -243,13 +354,22 @@ int main(void)
 		CASE(unlink__asks_where_the_file_does_not_go_with_the_name),
 		CASE(unlink__asks_while_the_file_is_changed),
 		CASE(unlink__asks_while_the_directory_is_changed),
-		CASE(unlink__asks_of_what_is_no_file),
+		CASE(unlink__asks_of_a_directory),
+		CASE(unlink__of_a_symlink_is_answered_without_the_server),
+		CASE(rmdir__of_an_empty_directory_is_answered_without_the_server),
+		CASE(rmdir__asks_where_there_may_be_names),
+		CASE(rmdir__asks_where_the_names_are_not_known),
+		CASE(rmdir__asks_while_the_directory_is_changed),
+		CASE(rmdir__asks_of_a_file),
 		CASE(unlink__asks_when_the_lease_of_the_session_has_ended),
 		CASE(unlink__asks_while_a_remount_waits),
 		CASE(unlink__asks_where_there_are_quotas),
 		CASE(unlink__asks_of_a_file_that_the_server_does_not_know),
 		CASE(file__that_nobody_uses_ends_with_its_name),
 		CASE(file__that_is_open_is_returned_when_it_is_closed),
+		CASE(directory__that_the_kernel_knows_is_returned_when_it_is_forgotten),
+		CASE(directory__that_the_kernel_has_forgotten_ends_with_its_name),
+		CASE(directory__that_the_server_does_not_remove_is_there_again),
 		CASE(file__that_the_server_does_not_remove_is_there_again),
 		CASE(file__that_is_not_removed__is_asked_for_though_the_kernel_forgot_the_directory),
 	};

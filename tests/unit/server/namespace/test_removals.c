@@ -88,6 +88,38 @@ static void removal__of_one_of_two_names(void **state)
 	assert_int_equal(fx_lookup(dir, "b"), 0);
 }
 
+static void removals__of_a_directory_that_they_have_emptied(void **state)
+{
+	uint64_t inodes = fx_usage().inodes, sub = fx_dir(dir, "sub"), in = fx_dir(sub, "in");
+	uint64_t a = fx_file(in, "a");
+	uint32_t nlink = fx_attr(dir).nlink;
+
+	fx.ctx.now += 100;
+	add_at(in, "a", a, false);
+	add_at(sub, "in", in, false);
+	add_at(dir, "sub", sub, true);
+	assert_ran(3, 0);
+	assert_int_equal(fx_lookup(dir, "sub"), -ENOENT);
+	assert_int_equal(fx_attr(dir).nlink, nlink - 1);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_getattr(in), -ESTALE);
+	assert_int_equal(fx_attr(sub).nlink, 0);
+	assert_int_equal(fx_return_inode(sub), 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+static void removal__of_a_special_file(void **state)
+{
+	uint64_t inodes = fx_usage().inodes;
+
+	assert_int_equal(fx_make(RPC_MKNOD, dir, "pipe", S_IFIFO | 0644), 0);
+	add("pipe", fx.rep.entry.attr.ino);
+	assert_ran(1, 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
 /* The client sends again those that come behind it. */
 static void removals__end_before_one_that_is_refused(void **state)
 {
@@ -99,8 +131,9 @@ static void removals__end_before_one_that_is_refused(void **state)
 	assert_ran(1, ESTALE);
 	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
 	assert_int_equal(fx_lookup(dir, "b"), 0);
+	fx_file(c, "full");
 	add("c", c);
-	assert_ran(0, EISDIR);
+	assert_ran(0, ENOTEMPTY);
 	add("missing", b);
 	assert_ran(0, ENOENT);
 	add_at(12345, "b", b, false);
@@ -173,6 +206,8 @@ int main(void)
 		REMOVALS_TEST(removals__take_effect_at_once_and_end_the_inodes),
 		REMOVALS_TEST(removal__of_a_file_in_use_keeps_it_until_it_is_returned),
 		REMOVALS_TEST(removal__of_one_of_two_names),
+		REMOVALS_TEST(removals__of_a_directory_that_they_have_emptied),
+		REMOVALS_TEST(removal__of_a_special_file),
 		REMOVALS_TEST(removals__end_before_one_that_is_refused),
 		REMOVALS_TEST(removals__follow_each_other),
 		REMOVALS_TEST(removals__are_of_a_session_that_is_alone_and_may_write),
