@@ -56,7 +56,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
 		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
 		[RPC_MAKE] = {"make", .mutates = true, .slotted = true},
-		[RPC_REMOVALS] = {"removals", .mutates = true, .slotted = true},
+		[RPC_NAMES] = {"names", .mutates = true, .slotted = true},
 		[RPC_CONVERT] = {"convert", .mutates = true, .slotted = true},
 	};
 
@@ -86,13 +86,21 @@ RPC_MESSAGE(recall, struct rpc_recall, RECALL_FIELDS)
 	F(u8, pin)
 RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
 
-#define REMOVAL_FIELDS(F) \
-	F(u64, parent)    \
-	F(u64, ino)       \
-	F(i64, time)      \
-	F(flag, keep)     \
+#define NAME_CHANGE_FIELDS(F) \
+	F(u8, kind)           \
+	F(u64, parent)        \
+	F(u64, ino)           \
+	F(i64, time)          \
+	F(flag, keep)         \
 	F(name, name)
-RPC_MESSAGE(removal, struct rpc_removal, REMOVAL_FIELDS)
+RPC_MESSAGE(name_change, struct rpc_name_change, NAME_CHANGE_FIELDS)
+
+#define NAME_MADE_FIELDS(F) \
+	F(u32, mode)        \
+	F(u32, umask)       \
+	F(u32, uid)         \
+	F(u32, gid)
+RPC_MESSAGE(name_made, struct rpc_name_change, NAME_MADE_FIELDS)
 
 #define DIRENT_FIELDS(F) \
 	F(u64, cookie)   \
@@ -172,19 +180,32 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 	return !r->truncated;
 }
 
-bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal)
+bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *change)
 {
-	if (w->overflow || (size_t)RPC_REMOVAL_BYTES + removal->name.len > wire_out_room(w))
+	if (w->overflow || (size_t)RPC_NAME_CHANGE_BYTES + change->name.len > wire_out_room(w))
 		return false;
-	put_removal(w, removal);
+	put_name_change(w, change);
+	if (change->kind == NAME_MKDIR)
+		put_name_made(w, change);
 	return true;
 }
 
-bool rpc_get_removal(struct wire_in *r, struct rpc_removal *removal)
+static bool name_change_ok(const struct rpc_name_change *change)
+{
+	if (change->kind == NAME_REMOVE)
+		return true;
+	return change->kind == NAME_MKDIR && !change->keep && !(change->mode & ~07777u);
+}
+
+bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)
 {
 	if (!wire_in_left(r))
 		return false;
-	get_removal(r, removal);
+	*change = (struct rpc_name_change){0};
+	get_name_change(r, change);
+	if (change->kind == NAME_MKDIR)
+		get_name_made(r, change);
+	r->truncated |= !name_change_ok(change);
 	return !r->truncated;
 }
 

@@ -9,7 +9,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 
 void inode_return_init(struct inode_returns *r)
 {
@@ -211,7 +211,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
 
-	if (inode->removed || !inode->fs->inodes->hooks->is_idle(inode))
+	if (inode->queued || !inode->fs->inodes->hooks->is_idle(inode))
 		return true;
 	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, thread);
@@ -388,7 +388,7 @@ void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *t
 
 static void return_nameless(struct io_thread *thread)
 {
-	removed_flush(thread->fs->removed, thread);
+	name_queue_flush(thread->fs->name_queue, thread);
 	inode_return_flush(thread);
 }
 

@@ -65,7 +65,7 @@ enum op_wait {
 	OP_AT_RENEWAL,
 	OP_AT_CONVERSION,
 	OP_AT_APPEND,
-	OP_AT_REMOVED,
+	OP_AT_NAMES,
 	OP_WAITS,
 };
 

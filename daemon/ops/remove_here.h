@@ -1,10 +1,8 @@
-/* remove_here.h - UNLINK and RMDIR that are answered without the server (file/removed.h). */
+/* remove_here.h - UNLINK and RMDIR that are answered without the server (file/name_queue.h). */
 #ifndef RMEMFS_DAEMON_OPS_REMOVE_HERE_H
 #define RMEMFS_DAEMON_OPS_REMOVE_HERE_H
 
 #include <stdbool.h>
-
-#include "daemon/file/removed.h"
 
 struct request;
 
@@ -22,7 +20,5 @@ struct request;
  * through this mount only. The server checks no rights of a session whose users it does not
  * squash. */
 bool remove_here(struct request *req);
-
-extern const struct removed_hooks remove_here_hooks;
 
 #endif

@@ -6,6 +6,7 @@
 #include "common/rpc/change_time.h"
 #include "server/meta/lent_numbers.h"
 #include "server/meta/share.h"
+#include "server/namespace/names.h"
 #include "server/namespace/ns.h"
 #include "server/namespace/overlap.h"
 #include "server/namespace/squash_request.h"
@@ -199,10 +200,10 @@ static int make_one(struct maker *m, struct making *k)
 	return err ? err : add_made_name(m, k);
 }
 
-static int make_all(struct maker *m)
+static int make_all(struct maker *m, const struct rpc_tail *files)
 {
 	struct rpc_makes_reply *rep = &m->c->rep->makes;
-	struct wire_in r = rpc_tail_reader(&m->c->req->makes.tail);
+	struct wire_in r = rpc_tail_reader(files);
 	struct making k;
 	bool full = false;
 
@@ -231,9 +232,15 @@ static int save_lender(struct maker *m)
 int ns_make(struct ns_call *c)
 {
 	struct maker m = {.c = c};
+	struct names_run names = {.c = c, .lender = &m.lender};
+	struct rpc_tail before, files;
 	int err = c->ctx->shared ? -EINVAL : lent_numbers_load(c->m, c->ctx->session, &m.lender);
 
+	rpc_makes_parts(&c->req->makes, &before, &files);
 	if (!err)
-		err = make_all(&m);
+		err = names_run(&names, &before, &c->rep->makes.names);
+	m.took_number = names.took_number;
+	if (!err && names.all)
+		err = make_all(&m, &files);
 	return err ? err : save_lender(&m);
 }

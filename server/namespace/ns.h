@@ -47,7 +47,7 @@ int ns_rmdir(struct ns_call *c);
 int ns_rename(struct ns_call *c);
 int ns_commit(struct ns_call *c);
 int ns_make(struct ns_call *c);
-int ns_removals(struct ns_call *c);
+int ns_names(struct ns_call *c);
 int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
 int ns_fallocate(struct ns_call *c);

@@ -6,8 +6,8 @@
  * it was after one of the steps: after the last one that made all before it durable, or a later
  * one, up to the one that was under way. Prints which
  *
- * A file has the number of the step that made it. The close of a file, fsync of the folder, RENAME
- * and MKDIR are steps that make all before them durable; UNLINK and RMDIR are not.
+ * A file has the number of the step that made it. The close of a file, fsync of the folder and
+ * RENAME are steps that make all before them durable; UNLINK, MKDIR and RMDIR are not.
  */
 #include <err.h>
 #include <errno.h>
@@ -79,6 +79,8 @@ static struct step choose(struct tree *t)
 	case 0:
 		return sync_all;
 	case 1:
+	case 3:
+	case 4:
 		s.kind = TOGGLE_FOLDER;
 		return s;
 	case 2:
@@ -198,9 +200,9 @@ static bool has_folders(void)
 	return true;
 }
 
-static bool is_durable(const struct tree *before, const struct step *s)
+static bool is_durable(const struct step *s)
 {
-	return s->kind != REMOVE && (s->kind != TOGGLE_FOLDER || !before->folder);
+	return s->kind == MAKE || s->kind == RENAME || s->kind == SYNC;
 }
 
 static int run(const char *dir, const char *log, const char *seed, uint64_t nsteps)
@@ -219,7 +221,7 @@ static int run(const char *dir, const char *log, const char *seed, uint64_t nste
 			warn("step %llu of kind %d", (unsigned long long)t.step + 1, s.kind);
 			return 1;
 		}
-		durable = is_durable(&t, &s);
+		durable = is_durable(&s);
 		take(&t, &s);
 		p->ended = t.step;
 		if (durable)

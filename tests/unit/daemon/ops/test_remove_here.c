@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "daemon/file/inode_names.h"
 #include "daemon/file/inode_return.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/unmade.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/ops/ops.h"
@@ -65,12 +65,12 @@ static void unlink__is_answered_without_the_server(void **state)
 
 	assert_false(asks());
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
-	assert_non_null(file->removed);
+	assert_non_null(file->queued);
 	assert_true(file->orphan);
 	assert_true(inode_attr(file, &attr));
 	assert_int_equal(attr.nlink, 0);
 	assert_true(fx.inode->attr.mtime > mtime);
-	assert_int_equal(file->removed->time, fx.inode->attr.mtime);
+	assert_int_equal(file->queued->time, fx.inode->attr.mtime);
 	/* The next LOOKUP is told so at once. */
 	op_lookup(fs_fixture_make(&fx, 0, 0, OP_LOOKUP));
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
@@ -80,7 +80,7 @@ static void unlink__of_a_name_that_is_not_known_asks(void **state)
 {
 	local_answer_forget_name(fx.inode, "name");
 	assert_true(asks());
-	assert_null(file->removed);
+	assert_null(file->queued);
 }
 
 static void unlink__asks_where_the_file_does_not_go_with_the_name(void **state)
@@ -101,7 +101,7 @@ static void unlink__asks_while_the_directory_is_changed(void **state)
 {
 	inode_change_begin(fx.inode);
 	assert_true(asks());
-	assert_null(file->removed);
+	assert_null(file->queued);
 }
 
 static void unlink__asks_of_a_directory(void **state)
@@ -114,7 +114,7 @@ static void unlink__of_a_symlink_is_answered_without_the_server(void **state)
 {
 	file->type = S_IFLNK;
 	assert_false(asks());
-	assert_non_null(file->removed);
+	assert_non_null(file->queued);
 }
 
 /* "name" is a directory, which is not known to have names. */
@@ -203,7 +203,7 @@ static void unlink__asks_of_a_file_that_the_server_does_not_know(void **state)
 	unmade_add(fx.fs.unmade, file->unmade);
 	/* The MAKE comes first. */
 	op_unlink(fs_fixture_make(&fx, 0, 0, OP_UNLINK));
-	assert_null(file->removed);
+	assert_null(file->queued);
 	assert_int_equal(fs_fixture_told(&fx, 0), FIXTURE_WAITS);
 }
 
@@ -217,10 +217,10 @@ static struct rpc_call *sent(void)
 
 static bool keeps(void)
 {
-	struct wire_in in = rpc_tail_reader(&sent()->req.removals.tail);
-	struct rpc_removal removal;
+	struct wire_in in = rpc_tail_reader(&sent()->req.names.tail);
+	struct rpc_name_change removal;
 
-	assert_true(rpc_get_removal(&in, &removal));
+	assert_true(rpc_get_name_change(&in, &removal));
 	assert_int_equal(removal.ino, FILE_INO);
 	return removal.keep;
 }
@@ -228,7 +228,7 @@ static bool keeps(void)
 static void answer(uint16_t done, uint32_t refused)
 {
 	struct rpc_call *call = sent();
-	struct rpc_reply rep = {.op = RPC_REMOVALS, .removals = {done, refused}};
+	struct rpc_reply rep = {.op = RPC_NAMES, .names = {done, refused}};
 
 	assert_true(rpc_cancel(fx.threads[0], call));
 	call->done(call, &rep);
@@ -239,11 +239,11 @@ static void file__that_nobody_uses_ends_with_its_name(void **state)
 {
 	assert_false(asks());
 	assert_false(file->returned);
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	assert_false(keeps());
 	assert_true(file->returned);
 	answer(1, 0);
-	assert_null(file->removed);
+	assert_null(file->queued);
 	assert_true(inode_return_is_idle(&fx.fs));
 }
 
@@ -252,7 +252,7 @@ static void file__that_is_open_is_returned_when_it_is_closed(void **state)
 {
 	file->nopen = 1;
 	assert_false(asks());
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	assert_true(keeps());
 	file->nopen = 0;
 	inode_return_settle(file, fx.threads[0]);
@@ -268,7 +268,7 @@ static void directory__that_the_kernel_knows_is_returned_when_it_is_forgotten(vo
 	make_it_a_directory();
 	inode_remember(file);
 	assert_false(rmdir_asks());
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	assert_true(keeps());
 	answer(1, 0);
 	inode_forget(file, 1);
@@ -283,7 +283,7 @@ static void directory__that_the_kernel_has_forgotten_ends_with_its_name(void **s
 	make_it_a_directory();
 	assert_false(rmdir_asks());
 	inode_put(file);
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	assert_false(keeps());
 	answer(1, 0);
 	assert_true(inode_return_is_idle(&fx.fs));
@@ -295,7 +295,7 @@ static void directory__that_the_server_does_not_remove_is_there_again(void **sta
 {
 	make_it_a_directory();
 	assert_false(rmdir_asks());
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	answer(0, ENOTEMPTY);
 	assert_false(file->orphan);
 	assert_false(file->attr_valid);
@@ -309,7 +309,7 @@ static void file__that_the_server_does_not_remove_is_there_again(void **state)
 {
 	assert_false(asks());
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	answer(0, EIO);
 	assert_false(file->orphan);
 	assert_false(file->returned);
@@ -334,10 +334,10 @@ static void file__that_is_not_removed__is_asked_for_though_the_kernel_forgot_the
 	local_answer_name_is(fs_fixture_make(&fx, 1, 0, OP_UNLINK), dir, "name", FILE_INO);
 	req->node = OTHER_DIR_INO;
 	op_unlink(req);
-	assert_non_null(file->removed);
+	assert_non_null(file->queued);
 	assert_true(local_answer_lacks_name(fx.requests[1], dir, "name"));
 	inode_put(dir);
-	removed_flush(fx.fs.removed, fx.threads[0]);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	answer(0, EIO);
 	dir = inode_get(&fx.fs, OTHER_DIR_INO);
 	assert_false(local_answer_lacks_name(fx.requests[1], dir, "name"));
