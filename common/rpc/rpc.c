@@ -102,6 +102,12 @@ RPC_MESSAGE(name_change, struct rpc_name_change, NAME_CHANGE_FIELDS)
 	F(u32, gid)
 RPC_MESSAGE(name_made, struct rpc_name_change, NAME_MADE_FIELDS)
 
+#define NAME_MOVED_FIELDS(F) \
+	F(u64, new_parent)   \
+	F(u64, replaced)     \
+	F(name, new_name)
+RPC_MESSAGE(name_moved, struct rpc_name_change, NAME_MOVED_FIELDS)
+
 #define DIRENT_FIELDS(F) \
 	F(u64, cookie)   \
 	F(u64, ino)      \
@@ -180,21 +186,41 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 	return !r->truncated;
 }
 
+/* Without those of the names. */
+enum { NAME_CHANGE_FIXED_BYTES = 28, NAME_MADE_BYTES = 16, NAME_MOVED_FIXED_BYTES = 18 };
+
+size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_name)
+{
+	switch (kind) {
+	case NAME_MKDIR:
+		return NAME_CHANGE_FIXED_BYTES + name + NAME_MADE_BYTES;
+	case NAME_MOVE:
+		return NAME_CHANGE_FIXED_BYTES + name + NAME_MOVED_FIXED_BYTES + new_name;
+	default:
+		return NAME_CHANGE_FIXED_BYTES + name;
+	}
+}
+
 bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *change)
 {
-	if (w->overflow || (size_t)RPC_NAME_CHANGE_BYTES + change->name.len > wire_out_room(w))
+	size_t len = rpc_name_change_bytes(change->kind, change->name.len, change->new_name.len);
+
+	if (w->overflow || len > wire_out_room(w))
 		return false;
 	put_name_change(w, change);
 	if (change->kind == NAME_MKDIR)
 		put_name_made(w, change);
+	else if (change->kind == NAME_MOVE)
+		put_name_moved(w, change);
 	return true;
 }
 
 static bool name_change_ok(const struct rpc_name_change *change)
 {
-	if (change->kind == NAME_REMOVE)
-		return true;
-	return change->kind == NAME_MKDIR && !change->keep && !(change->mode & ~07777u);
+	if (change->kind == NAME_MKDIR)
+		return !change->keep && !(change->mode & ~07777u);
+	return change->kind == NAME_REMOVE ||
+	       (change->kind == NAME_MOVE && (change->replaced || !change->keep));
 }
 
 bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)
@@ -205,6 +231,8 @@ bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)
 	get_name_change(r, change);
 	if (change->kind == NAME_MKDIR)
 		get_name_made(r, change);
+	else if (change->kind == NAME_MOVE)
+		get_name_moved(r, change);
 	r->truncated |= !name_change_ok(change);
 	return !r->truncated;
 }

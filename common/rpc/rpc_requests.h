@@ -324,18 +324,22 @@ struct rpc_names {
 enum rpc_name_kind {
 	NAME_REMOVE, /* UNLINK, RMDIR: the name has to be that inode's, and a directory empty */
 	NAME_MKDIR,  /* of a lent number */
+	NAME_MOVE,   /* RENAME of what is no directory, in place of the replaced inode or of none */
 };
 
 /* An element of that tail. */
 struct rpc_name_change {
 	uint64_t parent, ino;
-	int64_t time; /* of the change: the directory gets it */
-	/* NAME_REMOVE, if it was the last name: the client still uses the inode, and will RETURN
-	 * it. Else the inode ends with its name. */
+	int64_t time; /* of the change: the directories and a moved inode get it */
+	/* NAME_REMOVE and the replaced inode, if it was the last name: the client still uses the
+	 * inode, and will RETURN it. Else the inode ends with its name. */
 	bool keep;
 	struct rpc_str name;
 	uint8_t kind;                   /* enum rpc_name_kind */
 	uint32_t mode, umask, uid, gid; /* NAME_MKDIR: as MKDIR tells them */
+	/* NAME_MOVE. replaced: the inode that has the new name, and is no directory; 0: none. */
+	uint64_t new_parent, replaced;
+	struct rpc_str new_name;
 };
 
 struct rpc_grant {

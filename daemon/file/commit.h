@@ -3,7 +3,7 @@
  *
  * This is done at FLUSH, FSYNC and RELEASE, before a change of size or times, and once a second for
  * dirty inodes. An inode has one COMMIT on its way at most. A file with many new extents takes
- * several, and the last one carries the size. It comes behind the names that were removed before it
+ * several, and the last one carries the size. It comes behind the names that were changed before it
  * (name_queue.h).
  *
  * ERRORS     A failure is told to the requests that wait for the COMMIT. It is also told once to
@@ -118,7 +118,7 @@ void commit_forget_locked(struct inode *inode);
 /* Of each thread's make_batch. */
 extern const struct make_hooks commit_make_hooks;
 
-/* Commits the inodes of the thread's dirty list, and sends the names that were removed
+/* Commits the inodes of the thread's dirty list, and sends the names that were changed
  * (name_queue.h). Returns whether the list is empty now, and no such name is left. */
 bool commit_tick(struct io_thread *thread);
 

@@ -30,8 +30,12 @@ void name_queue_fini(struct name_queue *r)
 	struct list *link;
 
 	list_splice_tail(&r->sent, &r->queued);
-	while ((link = list_pop(&r->sent)))
-		free(list_entry(link, struct name_change, link));
+	while ((link = list_pop(&r->sent))) {
+		struct name_change *one = list_entry(link, struct name_change, link);
+
+		free(one->new_name);
+		free(one);
+	}
 	pthread_mutex_destroy(&r->lock);
 }
 
@@ -53,13 +57,34 @@ struct name_change *name_change_new(
 
 	if (!one)
 		return NULL;
-	one->inode = inode_ref(inode);
-	one->number = 0;
-	one->dir = inode_ref(dir);
-	one->kind = NAME_REMOVE;
-	one->time = time;
-	one->len = (uint16_t)len;
+	*one = (struct name_change){.kind = NAME_REMOVE,
+		.inode = inode_ref(inode),
+		.dir = inode_ref(dir),
+		.time = time,
+		.len = (uint16_t)len};
 	memcpy(one->name, name, len + 1);
+	return one;
+}
+
+struct name_change *name_change_new_move(
+	const struct name_place *from, const struct name_place *to, int64_t time)
+{
+	size_t len = strlen(to->name);
+	struct name_change *one =
+		len <= NAME_BYTES_MAX ? name_change_new(from->inode, from->dir, from->name, time)
+				      : NULL;
+	char *new_name = one ? malloc(len + 1) : NULL;
+
+	if (!new_name) {
+		if (one)
+			name_change_drop(one);
+		return NULL;
+	}
+	one->kind = NAME_MOVE;
+	one->new_name = memcpy(new_name, to->name, len + 1);
+	one->new_len = (uint16_t)len;
+	one->new_dir = inode_ref(to->dir);
+	one->replaced = to->inode ? inode_ref(to->inode) : NULL;
 	return one;
 }
 
@@ -67,6 +92,11 @@ void name_change_drop(struct name_change *one)
 {
 	inode_put(one->inode);
 	inode_put(one->dir);
+	if (one->new_dir)
+		inode_put(one->new_dir);
+	if (one->replaced)
+		inode_put(one->replaced);
+	free(one->new_name);
 	free(one);
 }
 
@@ -84,6 +114,11 @@ void name_queue_add_locked(struct name_queue *r, struct name_change *one)
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void name_queue_answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+static size_t bytes_of(const struct name_change *one)
+{
+	return rpc_name_change_bytes(one->kind, one->len, one->new_len);
+}
 
 static bool is_due_locked(const struct name_queue *r)
 {
@@ -103,25 +138,32 @@ static void take_some_locked(struct name_queue *r)
 	for (unsigned n = 0; n < max && !list_empty(&r->queued); n++) {
 		struct name_change *one = list_entry(r->queued.next, struct name_change, link);
 
-		if (room < (size_t)RPC_NAME_CHANGE_BYTES + one->len)
+		if (room < bytes_of(one))
 			return;
-		room -= (size_t)RPC_NAME_CHANGE_BYTES + one->len;
+		room -= bytes_of(one);
 		list_del(&one->link);
 		r->nqueued--;
 		list_add_tail(&r->sent, &one->link);
 	}
 }
 
-static bool is_kept(struct name_queue *r, struct name_change *one)
+/* Whether it loses its name, and is used on. */
+static bool is_kept(struct name_queue *r, struct inode *inode)
 {
 	bool kept;
 
-	if (one->kind != NAME_REMOVE)
+	if (!inode)
 		return false;
-	pthread_mutex_lock(&one->inode->lock);
-	kept = !r->hooks->gives_up_locked(one->inode);
-	pthread_mutex_unlock(&one->inode->lock);
+	pthread_mutex_lock(&inode->lock);
+	kept = !r->hooks->gives_up_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
 	return kept;
+}
+
+/* The inode that loses its name by it; NULL: none. */
+static struct inode *loser(const struct name_change *one)
+{
+	return one->kind == NAME_REMOVE ? one->inode : one->replaced;
 }
 
 static void put_one(struct name_queue *r, struct name_change *one, struct wire_out *w)
@@ -131,12 +173,15 @@ static void put_one(struct name_queue *r, struct name_change *one, struct wire_o
 		.parent = one->dir->ino,
 		.ino = one->inode->ino,
 		.time = one->time,
-		.keep = is_kept(r, one),
+		.keep = is_kept(r, loser(one)),
 		.name = {one->name, one->len},
 		.mode = one->mode,
 		.umask = one->umask,
 		.uid = one->uid,
 		.gid = one->gid,
+		.new_parent = one->new_dir ? one->new_dir->ino : 0,
+		.replaced = one->replaced ? one->replaced->ino : 0,
+		.new_name = {one->new_name, one->new_len},
 	};
 
 	rpc_put_name_change(w, &told);
@@ -225,19 +270,28 @@ void name_queue_flush(struct name_queue *r, struct io_thread *thread)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+static void is_no_more_queued(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->queued = NULL;
+	pthread_mutex_unlock(&inode->lock);
+}
+
 static void end_one(
 	struct name_queue *r, struct name_change *one, struct io_thread *thread, int status)
 {
 	struct inode *inode = one->inode;
 
-	pthread_mutex_lock(&inode->lock);
-	inode->queued = NULL;
-	pthread_mutex_unlock(&inode->lock);
+	is_no_more_queued(inode);
+	if (one->replaced)
+		is_no_more_queued(one->replaced);
 	if (one->kind == NAME_MKDIR)
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);
 	r->hooks->settle(inode, thread);
+	if (one->replaced)
+		r->hooks->settle(one->replaced, thread);
 	name_change_drop(one);
 }
 
@@ -387,9 +441,9 @@ static bool fit_locked(const struct name_queue *r)
 	list_for_each (pos, &r->queued) {
 		const struct name_change *one = list_entry(pos, struct name_change, link);
 
-		if (room < (size_t)RPC_NAME_CHANGE_BYTES + one->len)
+		if (room < bytes_of(one))
 			return false;
-		room -= (size_t)RPC_NAME_CHANGE_BYTES + one->len;
+		room -= bytes_of(one);
 	}
 	return true;
 }
@@ -464,16 +518,28 @@ static bool is_named(const struct op_about *about, const struct name_change *one
 	       memcmp(about->name.s, one->name, one->len) == 0;
 }
 
+static bool is_named_anew(const struct op_about *about, const struct name_change *one)
+{
+	return one->new_dir && about->ino[0] == one->new_dir->ino &&
+	       about->name.len == one->new_len &&
+	       memcmp(about->name.s, one->new_name, one->new_len) == 0;
+}
+
+static bool is_it(const struct inode *inode, uint64_t ino)
+{
+	return inode && inode->ino == ino;
+}
+
 static bool change_is_about(const struct op_about *about, const struct name_change *one)
 {
 	bool is_dir = false;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(about->ino); i++) {
-		if (about->ino[i] == one->inode->ino)
+		if (is_it(one->inode, about->ino[i]) || is_it(one->replaced, about->ino[i]))
 			return true;
-		is_dir |= about->ino[i] == one->dir->ino;
+		is_dir |= is_it(one->dir, about->ino[i]) || is_it(one->new_dir, about->ino[i]);
 	}
-	return about->name.len ? is_named(about, one) : is_dir;
+	return about->name.len ? is_named(about, one) || is_named_anew(about, one) : is_dir;
 }
 
 static uint64_t find_locked(const struct list *list, const struct op_about *about, uint64_t found)

@@ -1,10 +1,10 @@
 /* name_queue.h - changes of names that this client has made by itself, and that the server does not
  * know yet.
  *
- * UNLINK, RMDIR and MKDIR are answered here where ops/remove_here.h and ops/make_here.h allow it.
- * These changes are one queue for the whole mount, in the order of their answers. It goes to the
- * server by NAMES, one message at a time: when as many have gathered as one message takes, when
- * something comes behind them, and within a second.
+ * UNLINK, RMDIR, MKDIR and RENAME are answered here where ops/remove_here.h, ops/make_here.h and
+ * ops/move_here.h allow it. These changes are one queue for the whole mount, in the order of their
+ * answers. It goes to the server by NAMES, one message at a time: when as many have gathered as one
+ * message takes, when something comes behind them, and within a second.
  *
  *     answered -> queued -> sent -> answered by the server
  *
@@ -49,7 +49,10 @@ struct name_change {
 	int64_t time;
 	enum rpc_name_kind kind;
 	uint32_t mode, umask, uid, gid; /* NAME_MKDIR; its number counts as taken (unmade.h) */
-	uint16_t len;
+	/* NAME_MOVE; referenced. replaced: has the new name, and points here, too; NULL: none */
+	struct inode *new_dir, *replaced;
+	char *new_name;
+	uint16_t new_len, len;
 	char name[NAME_BYTES_MAX + 1];
 };
 
@@ -104,10 +107,18 @@ static inline bool name_queue_any(const struct name_queue *r)
 
 /* Whether one more may be taken. */
 bool name_queue_has_room(struct name_queue *r);
-/* A NAME_REMOVE, unless the caller makes it another one. NULL: no memory. name_change_drop() is for
- * one that was not added. */
+/* A name and the inode that has it; NULL: none. */
+struct name_place {
+	struct inode *dir, *inode;
+	const char *name;
+};
+
+/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; and a NAME_MOVE. NULL: no memory.
+ * name_change_drop() is for one that was not added. */
 struct name_change *name_change_new(
 	struct inode *inode, struct inode *dir, const char *name, int64_t time);
+struct name_change *name_change_new_move(
+	const struct name_place *from, const struct name_place *to, int64_t time);
 void name_change_drop(struct name_change *one);
 /* Under the inode's lock. name_queue_added() follows, without it. */
 void name_queue_add_locked(struct name_queue *r, struct name_change *one);

@@ -75,7 +75,7 @@ enum { OP_CHILDREN_MAX = 2 };
 struct op_about {
 	uint64_t ino[2];     /* 0: none */
 	bool all;            /* it may be about any */
-	bool changes;        /* it comes behind all names that were removed before */
+	bool changes;        /* it comes behind all names that were changed before */
 	struct rpc_str name; /* of these only this one of directory ino[0] matters; len 0: all do */
 };
 

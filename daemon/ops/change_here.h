@@ -6,8 +6,8 @@
 #include "daemon/file/name_queue.h"
 
 /* A change that the server refuses is logged, and told by fsync of its directory. A name that was
- * removed is there again. A directory that was made will never be there, nor what was made in it.
- */
+ * removed or changed is there again. A directory that was made will never be there, nor what was
+ * made in it. */
 extern const struct name_hooks change_here_hooks;
 
 #endif

@@ -17,7 +17,7 @@ struct request;
  *
  * If it may share later, all that was made or removed here is at the server before it does, and
  * nothing is from the moment on at which another mount waits (conversion.h). If the server ends its
- * session before, since that took too long, such files and removals are lost, as all that was not
+ * session before, since that took too long, such files and changes are lost, as all that was not
  * committed (session_renewal.h). */
 bool make_here_is_on(const struct fs *fs);
 /* Whether it may do so now: the session lives, and no snapshot, remount or other mount waits until

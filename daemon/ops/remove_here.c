@@ -10,47 +10,82 @@
 #include "daemon/ops/make_here.h"
 
 /* Whether this is the last name that goes with it. */
-static bool is_last_locked(const struct request *req, const struct inode *inode)
+static bool is_last_locked(const struct inode *inode, bool is_dir)
 {
-	if (req->op == OP_RMDIR)
+	if (is_dir)
 		return S_ISDIR(inode->type) && dir_names_are_none(&inode->names);
 	return !S_ISDIR(inode->type) && inode->attr.nlink == 1;
 }
 
 /* Whether its attributes are the newest that there are, and it goes with this name. */
-static bool may_go_locked(const struct request *req, const struct inode *inode)
+static bool may_go_locked(const struct inode *inode, bool is_dir)
 {
 	return inode->attr_valid && !inode->orphan && !inode->returned && !inode->nchanging &&
-	       !inode->nlinking && !inode->unmade && !inode->queued && is_last_locked(req, inode);
+	       !inode->nlinking && !inode->unmade && !inode->queued &&
+	       is_last_locked(inode, is_dir);
 }
 
-static bool may_go(const struct request *req, struct inode *inode)
+static bool may_go(struct inode *inode, bool is_dir)
 {
 	bool may;
 
 	pthread_mutex_lock(&inode->lock);
-	may = may_go_locked(req, inode);
+	may = may_go_locked(inode, is_dir);
 	pthread_mutex_unlock(&inode->lock);
 	return may;
 }
 
+static void go_locked(struct inode *inode, int64_t time)
+{
+	inode->orphan = true;
+	inode->commit.ended = inode_return_settle;
+	inode->attr.nlink = 0;
+	inode->attr.ctime = change_time(inode->attr.ctime, time);
+	inode->changed = true;
+}
+
 /* False: it has changed meanwhile, and `one` was not used. */
-static bool let_go(const struct request *req, struct inode *inode, struct name_change *one)
+static bool let_go(struct inode *inode, bool is_dir, struct name_change *one)
 {
 	bool goes;
 
 	pthread_mutex_lock(&inode->lock);
-	goes = may_go_locked(req, inode);
+	goes = may_go_locked(inode, is_dir);
 	if (goes) {
-		inode->orphan = true;
-		inode->commit.ended = inode_return_settle;
-		inode->attr.nlink = 0;
-		inode->attr.ctime = change_time(inode->attr.ctime, one->time);
-		inode->changed = true;
+		go_locked(inode, one->time);
 		name_queue_add_locked(inode->fs->name_queue, one);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return goes;
+}
+
+bool remove_here_may_go(struct inode *inode)
+{
+	return may_go(inode, false);
+}
+
+bool remove_here_let_go(struct inode *inode, struct name_change *one)
+{
+	bool goes;
+
+	pthread_mutex_lock(&inode->lock);
+	goes = may_go_locked(inode, false);
+	if (goes) {
+		go_locked(inode, one->time);
+		inode->queued = one;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return goes;
+}
+
+void remove_here_take_back(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->orphan = false;
+	inode->commit.ended = NULL;
+	inode->attr.nlink = 1;
+	inode->queued = NULL;
+	pthread_mutex_unlock(&inode->lock);
 }
 
 static bool remove_name_of(struct request *req, struct inode *inode)
@@ -63,7 +98,7 @@ static bool remove_name_of(struct request *req, struct inode *inode)
 
 	if (!one)
 		return false;
-	if (!make_here_touch(dir, now, &attr) || !let_go(req, inode, one)) {
+	if (!make_here_touch(dir, now, &attr) || !let_go(inode, req->op == OP_RMDIR, one)) {
 		name_change_drop(one);
 		return false;
 	}
@@ -89,7 +124,7 @@ bool remove_here(struct request *req)
 	inode = ino ? inode_find(fs, ino) : NULL;
 	if (!inode)
 		return false;
-	removed = may_go(req, inode) && remove_name_of(req, inode);
+	removed = may_go(inode, req->op == OP_RMDIR) && remove_name_of(req, inode);
 	inode_put(inode);
 	return removed;
 }

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+struct inode;
+struct name_change;
 struct request;
 
 /* Takes away the name of an UNLINK or RMDIR from the directory op->inode. False: the server has to
@@ -20,5 +22,12 @@ struct request;
  * through this mount only. The server checks no rights of a session whose users it does not
  * squash. */
 bool remove_here(struct request *req);
+
+/* For a RENAME that replaces the inode: whether it goes with the name, if it is no directory. It
+ * goes by that change, which is not queued yet; false: it has changed meanwhile. It does not go:
+ * the change was not queued. */
+bool remove_here_may_go(struct inode *inode);
+bool remove_here_let_go(struct inode *inode, struct name_change *one);
+void remove_here_take_back(struct inode *inode);
 
 #endif

@@ -13,18 +13,31 @@ enum { REAPED_AT_ONCE = 16 };
 
 /* The store pages that one of many changes may touch: the name and the inode; of a removal the
  * inode's pages' records; of a new directory its parent's record, and each may split pages. */
-enum { ROOM_PAGES_PER_REMOVAL = 2 + ROOM_PAGES_PER_REAPED, ROOM_PAGES_PER_MKDIR = 10 };
+enum {
+	ROOM_PAGES_PER_REMOVAL = 2 + ROOM_PAGES_PER_REAPED,
+	ROOM_PAGES_PER_MKDIR = 10,
+	ROOM_PAGES_PER_MOVE = ROOM_PAGES_PER_REMOVAL + ROOM_PAGES_PER_MKDIR,
+};
 
 struct change {
 	struct rpc_name_change told;
 	struct stored_inode dir, child;
 	struct dirent_slot slot;
 	struct heritage heritage; /* NAME_MKDIR */
+	/* NAME_MOVE. new_dir: `dir` or other_dir. */
+	struct stored_inode *new_dir, other_dir, replaced;
+	struct dirent_slot new_slot;
 };
 
 static uint64_t room_of(const struct rpc_name_change *told)
 {
-	return told->kind == NAME_MKDIR ? ROOM_PAGES_PER_MKDIR : ROOM_PAGES_PER_REMOVAL;
+	static const uint64_t room[] = {
+		[NAME_REMOVE] = ROOM_PAGES_PER_REMOVAL,
+		[NAME_MKDIR] = ROOM_PAGES_PER_MKDIR,
+		[NAME_MOVE] = ROOM_PAGES_PER_MOVE,
+	};
+
+	return room[told->kind];
 }
 
 /* *room: store pages for all of them. */
@@ -53,18 +66,17 @@ static int count_possible(struct ns_call *c, const struct rpc_tail *tail, size_t
 	if (err != -ENOSPC)
 		return err;
 	*n = 1;
-	return ns_room(
-		c, ROOM_PAGES + max_u64(ROOM_PAGES_PER_REMOVAL, ROOM_PAGES_PER_MKDIR), false);
+	return ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_MOVE, false);
 }
 
 /* The directory's times are those that the client has told its programs. */
-static int save_dir(struct ns_call *c, struct change *k)
+static int save_dir(struct ns_call *c, const struct change *k, struct stored_inode *dir)
 {
-	struct attr *dir = &k->dir.attr;
+	struct attr *attr = &dir->attr;
 
-	dir->mtime = change_time_told(k->told.time, dir->mtime, c->ctx->now);
-	dir->ctime = change_time_told(k->told.time, dir->ctime, c->ctx->now);
-	return inode_save(c->v, &k->dir);
+	attr->mtime = change_time_told(k->told.time, attr->mtime, c->ctx->now);
+	attr->ctime = change_time_told(k->told.time, attr->ctime, c->ctx->now);
+	return inode_save(c->v, dir);
 }
 
 /* ---- NAME_REMOVE ----------------------------------------------------------------------------- */
@@ -92,27 +104,31 @@ static int names_find_removed(struct ns_call *c, struct change *k)
 }
 
 /* No RETURN will come for it. */
-static int end_inode(struct ns_call *c, const struct change *k, bool at_once)
+static int end_inode(struct ns_call *c, uint64_t ino, bool at_once)
 {
-	uint64_t ino = k->child.attr.ino;
 	int err = ns_orphan_return(c, ino, at_once);
 
 	return err == -ENOENT ? ns_return_pin(c, ino, at_once) : err;
 }
 
+/* Its name is gone. */
+static int drop(struct ns_call *c, const struct change *k, struct stored_inode *i, bool at_once)
+{
+	uint64_t number;
+	int err = ns_drop_link(c, i, &number);
+
+	return err || i->attr.nlink || k->told.keep ? err : end_inode(c, i->attr.ino, at_once);
+}
+
 static int names_remove(struct ns_call *c, struct change *k, bool at_once)
 {
-	bool is_dir = inode_is_dir(&k->child);
-	uint64_t number;
 	int err = dirent_del(c->v, &k->slot);
 
-	if (!err)
-		err = ns_drop_link(c, &k->child, &number);
 	if (err)
 		return err;
-	k->dir.attr.nlink -= is_dir;
-	err = save_dir(c, k);
-	return err || k->child.attr.nlink || k->told.keep ? err : end_inode(c, k, at_once);
+	k->dir.attr.nlink -= inode_is_dir(&k->child);
+	err = save_dir(c, k, &k->dir);
+	return err ? err : drop(c, k, &k->child, at_once);
 }
 
 /* ---- NAME_MKDIR ------------------------------------------------------------------------------ */
@@ -155,7 +171,66 @@ static int names_make(struct names_run *run, struct change *k)
 		err = dirent_put(
 			c->v, &k->slot, &told->name, told->ino, dirent_type(k->child.attr.mode));
 	dir->nlink++;
-	return err ? err : save_dir(c, k);
+	return err ? err : save_dir(c, k, &k->dir);
+}
+
+/* ---- NAME_MOVE ------------------------------------------------------------------------------- */
+
+/* Finds a name, and its inode, which has to be that one and no directory. */
+static int names_find_file(
+	struct ns_call *c, const struct dirent_slot *slot, uint64_t ino, struct stored_inode *i)
+{
+	int err = slot->ino == ino ? ns_load_entry(c, slot, i) : -ESTALE;
+
+	return !err && inode_is_dir(i) ? -EISDIR : err;
+}
+
+static int find_new_place(struct ns_call *c, struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+	int err = ns_find(c, told->new_parent, &told->new_name, &k->other_dir, &k->new_slot);
+
+	k->new_dir = told->new_parent == told->parent ? &k->dir : &k->other_dir;
+	if (err || !told->replaced)
+		return !err && k->new_slot.ino ? -EEXIST : err;
+	if (told->replaced == told->ino)
+		return -EINVAL;
+	return names_find_file(c, &k->new_slot, told->replaced, &k->replaced);
+}
+
+/* Changes nothing. */
+static int names_find_moved(struct ns_call *c, struct change *k)
+{
+	int err = ns_find(c, k->told.parent, &k->told.name, &k->dir, &k->slot);
+
+	if (err == -ENOSPC || (!err && !k->slot.ino))
+		return -ENOENT;
+	if (!err)
+		err = names_find_file(c, &k->slot, k->told.ino, &k->child);
+	return err ? err : find_new_place(c, k);
+}
+
+static int put_moved(struct ns_call *c, struct change *k)
+{
+	struct attr *attr = &k->child.attr;
+	int err = dirent_put(
+		c->v, &k->new_slot, &k->told.new_name, attr->ino, dirent_type(attr->mode));
+
+	attr->ctime = change_time_told(k->told.time, attr->ctime, c->ctx->now);
+	return err ? err : inode_save(c->v, &k->child);
+}
+
+static int names_move(struct ns_call *c, struct change *k, bool at_once)
+{
+	int err = dirent_del(c->v, &k->slot);
+
+	if (!err)
+		err = put_moved(c, k);
+	if (!err)
+		err = save_dir(c, k, &k->dir);
+	if (!err && k->new_dir != &k->dir)
+		err = save_dir(c, k, k->new_dir);
+	return err || !k->told.replaced ? err : drop(c, k, &k->replaced, at_once);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -163,12 +238,26 @@ static int names_make(struct names_run *run, struct change *k)
 static int names_find_one(struct names_run *run, struct change *k)
 {
 	squash_request_name_change(&run->c->ctx->squash, &k->told);
-	return k->told.kind == NAME_MKDIR ? names_find_made(run, k) : names_find_removed(run->c, k);
+	switch (k->told.kind) {
+	case NAME_MKDIR:
+		return names_find_made(run, k);
+	case NAME_MOVE:
+		return names_find_moved(run->c, k);
+	default:
+		return names_find_removed(run->c, k);
+	}
 }
 
 static int names_change_one(struct names_run *run, struct change *k, bool at_once)
 {
-	return k->told.kind == NAME_MKDIR ? names_make(run, k) : names_remove(run->c, k, at_once);
+	switch (k->told.kind) {
+	case NAME_MKDIR:
+		return names_make(run, k);
+	case NAME_MOVE:
+		return names_move(run->c, k, at_once);
+	default:
+		return names_remove(run->c, k, at_once);
+	}
 }
 
 int names_run(struct names_run *run, const struct rpc_tail *tail, struct rpc_names_reply *rep)

@@ -103,7 +103,7 @@ int ns_check_expected(
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
 
 /* Numbers that the session asks for by CREATE or MAKE, and may have (enum rpc_numbers). They come
- * with the operation's other changes; without room for them it goes on. In make.c. */
+ * with the operation's other changes; without room for them it goes on. In lend.c. */
 bool ns_may_lend(struct ns_call *c, uint8_t numbers);
 int ns_lend(struct ns_call *c, uint8_t numbers, struct rpc_lent *lent);
 

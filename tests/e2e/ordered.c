@@ -6,8 +6,8 @@
  * it was after one of the steps: after the last one that made all before it durable, or a later
  * one, up to the one that was under way. Prints which
  *
- * A file has the number of the step that made it. The close of a file, fsync of the folder and
- * RENAME are steps that make all before them durable; UNLINK, MKDIR and RMDIR are not.
+ * A file has the number of the step that made it. The close of a file and fsync of the folder are
+ * steps that make all before them durable; UNLINK, RENAME, MKDIR and RMDIR are not.
  */
 #include <err.h>
 #include <errno.h>
@@ -84,6 +84,9 @@ static struct step choose(struct tree *t)
 		s.kind = TOGGLE_FOLDER;
 		return s;
 	case 2:
+	case 5:
+	case 6:
+	case 7:
 		s.kind = RENAME;
 		break;
 	default:
@@ -202,7 +205,7 @@ static bool has_folders(void)
 
 static bool is_durable(const struct step *s)
 {
-	return s->kind == MAKE || s->kind == RENAME || s->kind == SYNC;
+	return s->kind == MAKE || s->kind == SYNC;
 }
 
 static int run(const char *dir, const char *log, const char *seed, uint64_t nsteps)
@@ -210,8 +213,12 @@ static int run(const char *dir, const char *log, const char *seed, uint64_t nste
 	volatile struct progress *p = map_log(log, O_RDWR | O_CREAT | O_TRUNC);
 	struct tree t = tree_of(seed);
 
-	if (chdir(dir) < 0 || !has_folders())
+	if (chdir(dir) < 0)
 		err(2, "%s", dir);
+	if (!has_folders()) {
+		warn("%s: its folders", dir);
+		return 1;
+	}
 	while (t.step < nsteps) {
 		struct step s = choose(&t);
 		bool durable;

@@ -434,50 +434,6 @@ static void auth__out_of_range(void **state)
 	assert_int_equal(rpc_reply_decode(&p, VERSION, buf, len), -EPROTO);
 }
 
-static void names__out_of_range(void **state)
-{
-	struct rpc_request q = request_of(RPC_NAMES);
-
-	q.names.tail.len--;
-	assert_refused(&q);
-	q.names.tail.len = 0;
-	assert_refused(&q);
-	q = request_of(RPC_NAMES);
-	q.names.numbers = NUMBERS_ANEW + 1;
-	assert_refused(&q);
-}
-
-static void assert_change_refused(const struct rpc_name_change *change)
-{
-	struct rpc_request q = request_of(RPC_NAMES);
-	uint8_t bytes[512];
-	struct wire_out w;
-
-	wire_out_init(&w, bytes, sizeof(bytes));
-	assert_true(rpc_put_name_change(&w, change));
-	q.names.tail = (struct rpc_tail){bytes, (uint32_t)wire_out_len(&w)};
-	assert_refused(&q);
-}
-
-static void name_changes__out_of_range(void **state)
-{
-	static const struct rpc_name_change right = {
-		2, 9, 5, .name = {"a", 1}, .kind = NAME_MKDIR, .mode = 0755};
-	struct rpc_name_change change = right;
-
-	change.kind = NAME_MKDIR + 1;
-	assert_change_refused(&change);
-	change = right;
-	change.keep = true;
-	assert_change_refused(&change);
-	change = right;
-	change.mode = S_IFDIR | 0755;
-	assert_change_refused(&change);
-	change = right;
-	change.name = (struct rpc_str){"a/b", 3};
-	assert_change_refused(&change);
-}
-
 /* A file that is right; and a request with n - 1 such files before this one. */
 static struct rpc_making sample_making(void)
 {
@@ -537,34 +493,6 @@ static void makes__have_their_number_and_length(void **state)
 	q = makes_of(&m, 1);
 	q.makes.numbers = NUMBERS_ANEW + 1;
 	assert_refused(&q);
-}
-
-/* Names come first, and are whole. */
-static void makes__have_names_before_them(void **state)
-{
-	struct rpc_request q = request_of(RPC_MAKE), names = request_of(RPC_NAMES);
-	uint32_t nnames = names.names.tail.len, all = nnames + q.makes.tail.len;
-	struct rpc_tail first, files;
-	uint8_t bytes[1024];
-	size_t len;
-
-	memcpy(bytes, names.names.tail.data, nnames);
-	memcpy(bytes + nnames, q.makes.tail.data, q.makes.tail.len);
-	q.makes.tail = (struct rpc_tail){bytes, all};
-	for (uint32_t n = 0; n <= all; n++) {
-		q.makes.names_bytes = (uint16_t)n;
-		if (n != nnames) {
-			assert_refused(&q);
-			continue;
-		}
-		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
-		assert_int_equal(decode_request(buf, len), 0);
-	}
-	q.makes.names_bytes = (uint16_t)nnames;
-	rpc_makes_parts(&q.makes, &first, &files);
-	assert_int_equal(first.len, nnames);
-	assert_int_equal(files.len, all - nnames);
-	assert_ptr_equal(files.data, bytes + nnames);
 }
 
 static void makes__out_of_range(void **state)
@@ -974,10 +902,7 @@ int main(void)
 		cmocka_unit_test(request__longest_name_passes),
 		cmocka_unit_test(attach__out_of_range),
 		cmocka_unit_test(auth__out_of_range),
-		cmocka_unit_test(names__out_of_range),
-		cmocka_unit_test(name_changes__out_of_range),
 		cmocka_unit_test(makes__have_their_number_and_length),
-		cmocka_unit_test(makes__have_names_before_them),
 		cmocka_unit_test(makes__out_of_range),
 		cmocka_unit_test(makes__reply_out_of_range),
 		cmocka_unit_test(changes__out_of_range),

@@ -228,7 +228,7 @@ static void name_queue__long_names_fill_more_messages(void **state)
 		uint64_t len = call->req.names.tail.len;
 
 		assert_true(len && len <= NAME_TAIL_BYTES);
-		answer((uint16_t)(len / (RPC_NAME_CHANGE_BYTES + NAME_BYTES_MAX)), 0);
+		answer((uint16_t)(len / rpc_name_change_bytes(NAME_REMOVE, NAME_BYTES_MAX, 0)), 0);
 		name_queue_flush(r, fx.threads[0]);
 		n++;
 	}

@@ -262,6 +262,86 @@ static void changes__take_effect_in_their_order(void **state)
 	assert_int_equal(fx_usage().inodes, inodes + 1);
 }
 
+static void add_move(const char *name, uint64_t ino, uint64_t new_parent, const char *new_name,
+	uint64_t replaced, bool keep)
+{
+	const struct rpc_name_change change = {dir, ino, fx.ctx.now - 5, keep, fx_str(name),
+		NAME_MOVE, .new_parent = new_parent, .replaced = replaced,
+		.new_name = fx_str(new_name)};
+
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+static void move__gives_another_name(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), other = fx_dir(ROOT_INO, "other");
+	uint64_t inodes = fx_usage().inodes;
+
+	fx.ctx.now += 100;
+	add_move("a", a, dir, "b", 0, false);
+	assert_ran(1, 0);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+	assert_int_equal(fx_attr(a).ctime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	fx.ctx.now += 100;
+	add_move("b", a, other, "a", 0, false);
+	assert_ran(1, 0);
+	assert_int_equal(fx_lookup(dir, "b"), -ENOENT);
+	assert_int_equal(fx_lookup(other, "a"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, a);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(other).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(a).nlink, 1);
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+static void move__replaces(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), b = fx_file(dir, "b"), c = fx_file(dir, "c");
+	uint64_t inodes = fx_usage().inodes;
+
+	add_move("a", a, dir, "b", b, false);
+	add_move("b", a, dir, "c", c, true);
+	assert_ran(2, 0);
+	fx_settle();
+	assert_int_equal(fx_getattr(b), -ESTALE);
+	assert_int_equal(fx_attr(c).nlink, 0);
+	assert_int_equal(fx_usage().inodes, inodes - 1);
+	assert_int_equal(fx_return_inode(c), 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes - 2);
+	assert_int_equal(fx_lookup(dir, "b"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "c"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, a);
+}
+
+static void move__is_refused_where_names_are_others(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), b = fx_file(dir, "b"), sub = fx_dir(dir, "sub");
+
+	add_move("a", b, dir, "new", 0, false);
+	assert_ran(0, ESTALE);
+	add_move("none", a, dir, "new", 0, false);
+	assert_ran(0, ENOENT);
+	add_move("a", a, dir, "b", 0, false);
+	assert_ran(0, EEXIST);
+	add_move("a", a, dir, "b", a, false);
+	assert_ran(0, EINVAL);
+	add_move("a", a, dir, "none", b, false);
+	assert_ran(0, ESTALE);
+	add_move("a", a, dir, "sub", sub, false);
+	assert_ran(0, EISDIR);
+	add_move("sub", sub, dir, "new", 0, false);
+	assert_ran(0, EISDIR);
+	add_move("a", a, b, "new", 0, false);
+	assert_ran(0, ENOTDIR);
+	assert_int_equal(fx_lookup(dir, "a"), 0);
+	assert_int_equal(fx_attr(a).nlink, 1);
+	add_move("a", a, dir, "b", b, false);
+	assert_ran(1, 0);
+}
+
 static void mkdir__of_users_that_are_squashed_by_now(void **state)
 {
 	uint64_t first = lend();
@@ -327,6 +407,42 @@ static void removals__find_room_in_a_full_store(void **state)
 	assert_int_equal(fx_usage().inodes, inodes - N);
 }
 
+/* Also if it takes many of them. */
+static void moves__find_room_in_a_full_store(void **state)
+{
+	enum { N = 40, ROUNDS = 50 };
+	uint64_t inos[N];
+	char name[2][256];
+	int err = 0;
+
+	memset(name, 'n', sizeof(name));
+	name[0][250] = name[1][250] = 0;
+	for (unsigned i = 0; i < N; i++) {
+		name[0][snprintf(name[0], sizeof(name[0]), "%u", i)] = '-';
+		inos[i] = fx_file(dir, name[0]);
+		memset(name[0], 'n', 250);
+	}
+	for (unsigned i = N; !err; i++) {
+		name[0][snprintf(name[0], sizeof(name[0]), "%u", i)] = '-';
+		err = fx_make(RPC_CREATE, dir, name[0], S_IFREG | 0644);
+	}
+	assert_int_equal(err, -ENOSPC);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < N; i++) {
+			for (unsigned k = 0; k < 2; k++) {
+				memset(name[k], 'n', 250);
+				name[k][snprintf(name[k], sizeof(name[k]), "%u", i)] = '-';
+				name[k][200 + snprintf(name[k] + 200, 20, "%u", round + k)] = '-';
+			}
+			if (!round)
+				memset(name[0] + 200, 'n', 50);
+			add_move(name[0], inos[i], dir, name[1], 0, false);
+			assert_ran(1, 0);
+		}
+	}
+	fx_settle();
+}
+
 #define NAMES_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, fx_tear_down)
 
 int main(void)
@@ -344,9 +460,13 @@ int main(void)
 		NAMES_TEST(mkdir__in_a_directory_with_set_group_id),
 		NAMES_TEST(mkdirs__use_a_number_and_a_name_once),
 		NAMES_TEST(changes__take_effect_in_their_order),
+		NAMES_TEST(move__gives_another_name),
+		NAMES_TEST(move__replaces),
+		NAMES_TEST(move__is_refused_where_names_are_others),
 		NAMES_TEST(mkdir__of_users_that_are_squashed_by_now),
 		NAMES_TEST(names__bring_numbers),
 		NAMES_TEST(removals__find_room_in_a_full_store),
+		NAMES_TEST(moves__find_room_in_a_full_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
