@@ -43,7 +43,7 @@
  *     write.post                                      client: a WRITE is about to be posted
  *     write.acknowledged                              client: its caller was told; no byte has left
  *     rpc.sent  rpc.answered                          client: of an RPC that must not be done twice
- *     removed.before  removed.answered                client: REMOVALS is sent; was answered
+ *     names.before  names.answered                client: NAMES is sent; was answered
  *     open.recorded                                   client: the kernel does not know the handle
  *     give.offered  give.standing  give.told  give.went  give.gone
  *                                                     a daemon hands its mount over

@@ -56,7 +56,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
 		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
 		[RPC_MAKE] = {"make", .mutates = true, .slotted = true},
-		[RPC_REMOVALS] = {"removals", .mutates = true, .slotted = true},
+		[RPC_NAMES] = {"names", .mutates = true, .slotted = true},
 		[RPC_CONVERT] = {"convert", .mutates = true, .slotted = true},
 	};
 
@@ -86,13 +86,27 @@ RPC_MESSAGE(recall, struct rpc_recall, RECALL_FIELDS)
 	F(u8, pin)
 RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
 
-#define REMOVAL_FIELDS(F) \
-	F(u64, parent)    \
-	F(u64, ino)       \
-	F(i64, time)      \
-	F(flag, keep)     \
+#define NAME_CHANGE_FIELDS(F) \
+	F(u8, kind)           \
+	F(u64, parent)        \
+	F(u64, ino)           \
+	F(i64, time)          \
+	F(flag, keep)         \
 	F(name, name)
-RPC_MESSAGE(removal, struct rpc_removal, REMOVAL_FIELDS)
+RPC_MESSAGE(name_change, struct rpc_name_change, NAME_CHANGE_FIELDS)
+
+#define NAME_MADE_FIELDS(F) \
+	F(u32, mode)        \
+	F(u32, umask)       \
+	F(u32, uid)         \
+	F(u32, gid)
+RPC_MESSAGE(name_made, struct rpc_name_change, NAME_MADE_FIELDS)
+
+#define NAME_MOVED_FIELDS(F) \
+	F(u64, new_parent)   \
+	F(u64, replaced)     \
+	F(name, new_name)
+RPC_MESSAGE(name_moved, struct rpc_name_change, NAME_MOVED_FIELDS)
 
 #define DIRENT_FIELDS(F) \
 	F(u64, cookie)   \
@@ -172,19 +186,54 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 	return !r->truncated;
 }
 
-bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal)
+/* Without those of the names. */
+enum { NAME_CHANGE_FIXED_BYTES = 28, NAME_MADE_BYTES = 16, NAME_MOVED_FIXED_BYTES = 18 };
+
+size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_name)
 {
-	if (w->overflow || (size_t)RPC_REMOVAL_BYTES + removal->name.len > wire_out_room(w))
+	switch (kind) {
+	case NAME_MKDIR:
+		return NAME_CHANGE_FIXED_BYTES + name + NAME_MADE_BYTES;
+	case NAME_MOVE:
+		return NAME_CHANGE_FIXED_BYTES + name + NAME_MOVED_FIXED_BYTES + new_name;
+	default:
+		return NAME_CHANGE_FIXED_BYTES + name;
+	}
+}
+
+bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *change)
+{
+	size_t len = rpc_name_change_bytes(change->kind, change->name.len, change->new_name.len);
+
+	if (w->overflow || len > wire_out_room(w))
 		return false;
-	put_removal(w, removal);
+	put_name_change(w, change);
+	if (change->kind == NAME_MKDIR)
+		put_name_made(w, change);
+	else if (change->kind == NAME_MOVE)
+		put_name_moved(w, change);
 	return true;
 }
 
-bool rpc_get_removal(struct wire_in *r, struct rpc_removal *removal)
+static bool name_change_ok(const struct rpc_name_change *change)
+{
+	if (change->kind == NAME_MKDIR)
+		return !change->keep && !(change->mode & ~07777u);
+	return change->kind == NAME_REMOVE ||
+	       (change->kind == NAME_MOVE && (change->replaced || !change->keep));
+}
+
+bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)
 {
 	if (!wire_in_left(r))
 		return false;
-	get_removal(r, removal);
+	*change = (struct rpc_name_change){0};
+	get_name_change(r, change);
+	if (change->kind == NAME_MKDIR)
+		get_name_made(r, change);
+	else if (change->kind == NAME_MOVE)
+		get_name_moved(r, change);
+	r->truncated |= !name_change_ok(change);
 	return !r->truncated;
 }
 

@@ -56,8 +56,7 @@ enum {
 	RPC_REGION_BYTES = 28,
 	RPC_RECALL_BYTES = 17,
 	RPC_RETURNED_BYTES = 18,
-	RPC_REMOVAL_BYTES = 27, /* and those of its name */
-	RPC_MAKING_BYTES = 92,  /* and those of its name and extents */
+	RPC_MAKING_BYTES = 92, /* and those of its name and extents */
 };
 void rpc_put_extent(struct wire_out *w, const struct extent *e);
 bool rpc_get_extent(struct wire_in *r, struct extent *e);
@@ -72,9 +71,10 @@ bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall);
 void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned);
 bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned);
 
-/* All or nothing, as rpc_put_dirent(). */
-bool rpc_put_removal(struct wire_out *w, const struct rpc_removal *removal);
-bool rpc_get_removal(struct wire_in *r, struct rpc_removal *removal);
+/* All or nothing, as rpc_put_dirent(). The first tells its length, by those of its names. */
+size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_name);
+bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *change);
+bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change);
 
 bool rpc_put_making(struct wire_out *w, const struct rpc_making *making);
 bool rpc_get_making(struct wire_in *r, struct rpc_making *making);

@@ -52,13 +52,13 @@ enum rpc_op {
 	RPC_REMOVEXATTR,
 	RPC_STAGE, /* the first parts of a long value, for SETXATTR */
 	RPC_FALLOCATE,
-	RPC_COPY,     /* from file to file, within the server */
-	RPC_QUOTA,    /* reserve pages of an owner's quota, or give them back */
-	RPC_LEASE,    /* a right to an inode of a shared export */
-	RPC_LOCK,     /* flock(2) and fcntl(2) at a shared export */
-	RPC_CONVERT,  /* a session that was alone goes by leases from now on */
-	RPC_MAKE,     /* CREATEs, and COMMITs of what was written since: of lent inode numbers */
-	RPC_REMOVALS, /* UNLINKs that the client has answered by itself, in their order */
+	RPC_COPY,    /* from file to file, within the server */
+	RPC_QUOTA,   /* reserve pages of an owner's quota, or give them back */
+	RPC_LEASE,   /* a right to an inode of a shared export */
+	RPC_LOCK,    /* flock(2) and fcntl(2) at a shared export */
+	RPC_CONVERT, /* a session that was alone goes by leases from now on */
+	RPC_MAKE,    /* CREATEs, and COMMITs of what was written since: of lent inode numbers */
+	RPC_NAMES,   /* changes of names that the client has made by itself, in their order */
 	RPC_OP_MAX,
 };
 

@@ -135,7 +135,7 @@ struct rpc_entry_reply {
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
 	struct extent grant[GRANT_EXTENTS];
-	struct rpc_lent lent; /* CREATE */
+	struct rpc_lent lent; /* CREATE, MKDIR */
 };
 
 /* GETATTR, SETATTR, COMMIT, SETXATTR, REMOVEXATTR. */
@@ -144,11 +144,22 @@ struct rpc_attr_reply {
 	struct lease lease; /* GETATTR */
 };
 
-/* MAKE: of each file 0 or -errno, in the order of the request. */
+/* NAMES. The first `done` ones have taken effect. refused: the errno of the next one, which has not
+ * and will not; or 0. The client sends again what is left. Where the store lacks room for all in
+ * one transaction, one takes effect. */
+struct rpc_names_reply {
+	uint16_t done;
+	uint32_t refused;
+	struct rpc_lent lent;
+};
+
+/* MAKE: of each file 0 or -errno, in the order of the request. n is 0 if not all of the names
+ * before them have taken effect; these are told of as by NAMES, without `lent`. */
 struct rpc_makes_reply {
 	uint8_t n;
 	int32_t status[MAKES_MAX];
 	struct rpc_lent lent;
+	struct rpc_names_reply names;
 };
 
 /* UNLINK, RMDIR. child.nlink 0: the inode lives on without a name until this session, and all
@@ -159,14 +170,6 @@ struct rpc_remove_reply {
 	struct attr child;
 	struct attr parent;
 	uint64_t number;
-};
-
-/* REMOVALS. The first `done` ones have taken effect. refused: the errno of the next one, which has
- * not and will not; or 0. The client sends again what is left. Where the store lacks room for all
- * in one transaction, one takes effect. */
-struct rpc_removals_reply {
-	uint16_t done;
-	uint32_t refused;
 };
 
 struct rpc_rename_reply {
@@ -266,7 +269,7 @@ struct rpc_reply {
 		struct rpc_attr_reply attr;
 		struct rpc_remove_reply remove;
 		struct rpc_makes_reply makes;
-		struct rpc_removals_reply removals;
+		struct rpc_names_reply names;
 		struct rpc_rename_reply rename;
 		struct rpc_readlink_reply readlink;
 		struct rpc_readdir_reply readdir;

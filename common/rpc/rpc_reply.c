@@ -202,6 +202,23 @@ static bool is_status(int32_t status)
 	return status <= 0 && status != -ECANCELED;
 }
 
+#define NAMES_FIELDS(F) \
+	F(u16, done)    \
+	F(u32, refused)
+RPC_MESSAGE(names_done, struct rpc_names_reply, NAMES_FIELDS)
+
+static void put_names(struct wire_out *w, const struct rpc_names_reply *m)
+{
+	put_names_done(w, m);
+	put_lent(w, &m->lent);
+}
+
+static void get_names(struct wire_in *r, struct rpc_names_reply *m)
+{
+	get_names_done(r, m);
+	get_lent(r, &m->lent);
+}
+
 static void put_makes(struct wire_out *w, const struct rpc_makes_reply *m)
 {
 	w->overflow |= m->n > MAKES_MAX;
@@ -209,17 +226,20 @@ static void put_makes(struct wire_out *w, const struct rpc_makes_reply *m)
 	for (uint8_t i = 0; i < m->n && !w->overflow; i++)
 		wire_put_u32(w, (uint32_t)m->status[i]);
 	put_lent(w, &m->lent);
+	put_names_done(w, &m->names);
 }
 
 static void get_makes(struct wire_in *r, struct rpc_makes_reply *m)
 {
 	m->n = wire_get_u8(r);
-	r->truncated |= !m->n || m->n > MAKES_MAX;
+	r->truncated |= m->n > MAKES_MAX;
 	for (uint8_t i = 0; i < m->n && !r->truncated; i++) {
 		m->status[i] = (int32_t)wire_get_u32(r);
 		r->truncated |= !is_status(m->status[i]);
 	}
 	get_lent(r, &m->lent);
+	get_names_done(r, &m->names);
+	r->truncated |= !m->n && !m->names.done && !m->names.refused;
 }
 
 #define REMOVE_FIELDS(F) \
@@ -227,11 +247,6 @@ static void get_makes(struct wire_in *r, struct rpc_makes_reply *m)
 	F(attr, parent)  \
 	F(u64, number)
 RPC_MESSAGE(remove, struct rpc_remove_reply, REMOVE_FIELDS)
-
-#define REMOVALS_FIELDS(F) \
-	F(u16, done)       \
-	F(u32, refused)
-RPC_MESSAGE(removals, struct rpc_removals_reply, REMOVALS_FIELDS)
 
 #define RENAME_FIELDS(F)    \
 	F(attr, parent)     \
@@ -293,7 +308,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_CREATE, create, entry)           \
 	F(RPC_TMPFILE, entry, entry)           \
 	F(RPC_MKNOD, entry, entry)             \
-	F(RPC_MKDIR, entry, entry)             \
+	F(RPC_MKDIR, create, entry)            \
 	F(RPC_SYMLINK, entry, entry)           \
 	F(RPC_LINK, entry, entry)              \
 	F(RPC_LEASE, entry, entry)             \
@@ -305,7 +320,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_REMOVEXATTR, attr_reply, attr)   \
 	F(RPC_UNLINK, remove, remove)          \
 	F(RPC_RMDIR, remove, remove)           \
-	F(RPC_REMOVALS, removals, removals)    \
+	F(RPC_NAMES, names, names)             \
 	F(RPC_RENAME, rename, rename)          \
 	F(RPC_READLINK, readlink, readlink)    \
 	F(RPC_READDIR, readdir, readdir)       \

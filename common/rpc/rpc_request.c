@@ -211,10 +211,16 @@ RPC_MESSAGE(written, struct rpc_commit, WRITTEN_FIELDS)
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 
-#define MAKES_FIELDS(F) \
-	F(u8, numbers)  \
+#define MAKES_FIELDS(F)     \
+	F(u8, numbers)      \
+	F(u16, names_bytes) \
 	F(tail, tail)
 RPC_MESSAGE(makes, struct rpc_makes, MAKES_FIELDS)
+
+#define NAMES_FIELDS(F) \
+	F(u8, numbers)  \
+	F(tail, tail)
+RPC_MESSAGE(names, struct rpc_names, NAMES_FIELDS)
 
 #define MAKING_FIELDS(F)    \
 	F(written, commit)  \
@@ -353,7 +359,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_RENAME, rename, rename)                \
 	F(RPC_COMMIT, commit, commit)                \
 	F(RPC_MAKE, makes, makes)                    \
-	F(RPC_REMOVALS, tail, removals.tail)         \
+	F(RPC_NAMES, names, names)                   \
 	F(RPC_GRANT, grant, grant)                   \
 	F(RPC_RETURN, return, ret)                   \
 	F(RPC_SNAPSHOT, snapshot, snapshot)          \
@@ -418,14 +424,19 @@ static bool snapshot_ok(const struct rpc_snapshot *q)
 	       (q->dir.len > 0) == (q->command == SNAPSHOT_START);
 }
 
-static bool removals_ok(const struct rpc_removals *q)
+static bool name_changes_ok(const struct rpc_tail *tail)
 {
-	struct wire_in r = rpc_tail_reader(&q->tail);
-	struct rpc_removal removal;
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_name_change change;
 
-	while (rpc_get_removal(&r, &removal))
+	while (rpc_get_name_change(&r, &change))
 		;
-	return q->tail.len && !r.truncated;
+	return !r.truncated;
+}
+
+static bool names_ok(const struct rpc_names *q)
+{
+	return q->numbers <= NUMBERS_ANEW && q->tail.len && name_changes_ok(&q->tail);
 }
 
 static bool return_ok(const struct rpc_return *q)
@@ -473,15 +484,29 @@ bool rpc_get_making(struct wire_in *r, struct rpc_making *making)
 	return !r->truncated;
 }
 
+void rpc_makes_parts(const struct rpc_makes *makes, struct rpc_tail *names, struct rpc_tail *files)
+{
+	*names = *files = makes->tail;
+	names->len = makes->names_bytes;
+	files->data += makes->names_bytes;
+	files->len -= makes->names_bytes;
+}
+
 static bool makes_ok(const struct rpc_makes *q)
 {
-	struct wire_in r = rpc_tail_reader(&q->tail);
+	struct rpc_tail names, files;
 	struct rpc_making making;
+	struct wire_in r;
 	unsigned n = 0;
 
+	if (q->names_bytes >= q->tail.len)
+		return false;
+	rpc_makes_parts(q, &names, &files);
+	r = rpc_tail_reader(&files);
 	while (n <= MAKES_MAX && rpc_get_making(&r, &making))
 		n++;
-	return q->numbers <= NUMBERS_ANEW && n && n <= MAKES_MAX && !r.truncated;
+	return q->numbers <= NUMBERS_ANEW && n && n <= MAKES_MAX && !r.truncated &&
+	       name_changes_ok(&names);
 }
 
 static bool lease_ok(const struct rpc_lease *q)
@@ -516,9 +541,9 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_SYMLINK:
 		return q->create.target.len > 0 && !q->create.numbers;
 	case RPC_CREATE:
+	case RPC_MKDIR:
 		return q->create.target.len == 0 && q->create.numbers <= NUMBERS_ANEW;
 	case RPC_MKNOD:
-	case RPC_MKDIR:
 		return q->create.target.len == 0 && !q->create.numbers;
 	case RPC_RENAME:
 		return rpc_rename_flags_ok(q->rename.flags);
@@ -526,8 +551,8 @@ static bool body_ok(const struct rpc_request *q)
 		return commit_ok(&q->commit);
 	case RPC_MAKE:
 		return makes_ok(&q->makes);
-	case RPC_REMOVALS:
-		return removals_ok(&q->removals);
+	case RPC_NAMES:
+		return names_ok(&q->names);
 	case RPC_RETURN:
 		return return_ok(&q->ret);
 	case RPC_SNAPSHOT:
@@ -627,8 +652,9 @@ size_t rpc_request_tail_at(unsigned op, uint32_t version)
 		return RPC_TAIL_AT(RETURN_FIELDS);
 	case RPC_STAGE:
 		return RPC_TAIL_AT(STAGE_FIELDS);
+	case RPC_NAMES:
+		return RPC_TAIL_AT(NAMES_FIELDS);
 	case RPC_UNPROTECT:
-	case RPC_REMOVALS:
 		return RPC_HEADER_BYTES;
 	default:
 		return 0;

@@ -291,7 +291,12 @@ enum { MAKES_MAX = 16 };
 struct rpc_makes {
 	uint8_t numbers;      /* enum rpc_numbers */
 	struct rpc_tail tail; /* struct rpc_making: 1 .. MAKES_MAX */
+	/* So many bytes of the tail come before these: struct rpc_name_change, as in NAMES. Unless
+	 * all of them take effect, no file is looked at. */
+	uint16_t names_bytes;
 };
+/* The two parts of the tail. */
+void rpc_makes_parts(const struct rpc_makes *makes, struct rpc_tail *names, struct rpc_tail *files);
 
 /* A file that the client has made: the name, which nobody has, and what CREATE tells. */
 struct rpc_make {
@@ -307,22 +312,34 @@ struct rpc_making {
 	struct rpc_commit commit; /* of the new file: without lease */
 };
 
-/* REMOVALS: names of files that the client has taken away by itself, as its callers were told. They
- * take effect in their order, each as by UNLINK, and in one transaction: after a crash of the
- * server the store has all that the reply tells of, or none. Only of a session that has the export
- * for itself. */
-struct rpc_removals {
-	struct rpc_tail tail; /* struct rpc_removal; at least one */
+/* NAMES: changes of names that the client has made by itself, as its callers were told. They take
+ * effect in their order, each as by the request of its kind, and in one transaction: after a crash
+ * of the server the store has all that the reply tells of, or none. Only of a session that has the
+ * export for itself. */
+struct rpc_names {
+	struct rpc_tail tail; /* struct rpc_name_change; at least one */
+	uint8_t numbers;      /* enum rpc_numbers */
 };
 
-/* An element of that tail. The name has to be that inode's, which is no directory. */
-struct rpc_removal {
+enum rpc_name_kind {
+	NAME_REMOVE, /* UNLINK, RMDIR: the name has to be that inode's, and a directory empty */
+	NAME_MKDIR,  /* of a lent number */
+	NAME_MOVE,   /* RENAME of what is no directory, in place of the replaced inode or of none */
+};
+
+/* An element of that tail. */
+struct rpc_name_change {
 	uint64_t parent, ino;
-	int64_t time; /* of the removal: the directory gets it */
-	/* If it was the last name: the client still uses the inode, and will RETURN it. Else the
-	 * inode ends with its name. */
+	int64_t time; /* of the change: the directories and a moved inode get it */
+	/* NAME_REMOVE and the replaced inode, if it was the last name: the client still uses the
+	 * inode, and will RETURN it. Else the inode ends with its name. */
 	bool keep;
 	struct rpc_str name;
+	uint8_t kind;                   /* enum rpc_name_kind */
+	uint32_t mode, umask, uid, gid; /* NAME_MKDIR: as MKDIR tells them */
+	/* NAME_MOVE. replaced: the inode that has the new name, and is no directory; 0: none. */
+	uint64_t new_parent, replaced;
+	struct rpc_str new_name;
 };
 
 struct rpc_grant {
@@ -570,7 +587,7 @@ struct rpc_request {
 		struct rpc_rename rename;
 		struct rpc_commit commit;
 		struct rpc_makes makes;
-		struct rpc_removals removals;
+		struct rpc_names names;
 		struct rpc_grant grant;
 		struct rpc_return ret;
 		struct rpc_snapshot snapshot;

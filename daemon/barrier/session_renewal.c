@@ -15,7 +15,7 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/file/inode_return.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/unmade.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/dir_names.h"
@@ -190,9 +190,9 @@ static bool session_renewal_is_idle(struct io_thread *thread)
 	ft->nrunning = 0;
 	request_each(thread, count_one, NULL);
 	/* Names that were removed here are there again. */
-	removed_flush(thread->fs->removed, thread);
+	name_queue_flush(thread->fs->name_queue, thread);
 	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread) &&
-	       !removed_any(thread->fs->removed);
+	       !name_queue_any(thread->fs->name_queue);
 }
 
 /* Unless another thread was first. A thread that sees that the session ends sees that it is

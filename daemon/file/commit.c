@@ -274,7 +274,7 @@ static void send_make_locked(struct inode *inode, struct io_thread *thread)
 	struct make_batch *batch = fs_thread_of(thread)->makes;
 	struct commit *c = &inode->commit;
 
-	if (make_batch_waits(batch)) {
+	if (make_batch_waits(batch) || name_queue_any(inode->fs->name_queue)) {
 		commit_run_locked(inode, thread);
 		make_batch_add(batch, &c->making);
 	} else if (!prepare_locked(inode, thread)) {
@@ -308,13 +308,14 @@ static void commit_send_locked(struct inode *inode, struct io_thread *thread)
 	rpc_start(thread, &c->call);
 }
 
-/* It counts as running while it waits for the names that were removed before it. */
+/* It counts as running while it waits for the names that were changed before it. A MAKE takes them
+ * along. */
 void commit_start_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
 
 	c->behind.call.run = commit_is_next;
-	if (removed_wait_behind(inode->fs->removed, &c->behind, thread))
+	if (inode->unmade || name_queue_wait_behind(inode->fs->name_queue, &c->behind, thread))
 		commit_send_locked(inode, thread);
 	else
 		commit_run_locked(inode, thread);
@@ -494,10 +495,29 @@ static void numbers_came(struct io_thread *thread, const struct rpc_lent *lent)
 	unmade_numbers_came(thread->fs->unmade, lent);
 }
 
+static enum name_along names_before(
+	struct io_thread *thread, struct name_behind *behind, struct wire_out *w)
+{
+	return name_queue_go_along(thread->fs->name_queue, behind, thread, w);
+}
+
+static bool names_answered(struct io_thread *thread, int status, const struct rpc_names_reply *rep)
+{
+	return name_queue_along_answered(thread->fs->name_queue, status, rep);
+}
+
+static void names_back(struct io_thread *thread)
+{
+	name_queue_along_back(thread->fs->name_queue);
+}
+
 const struct make_hooks commit_make_hooks = {
 	.fill = fill_make,
 	.answered = make_answered,
 	.again = make_again,
+	.names_before = names_before,
+	.names_answered = names_answered,
+	.names_back = names_back,
 	.ask_numbers = ask_numbers,
 	.numbers_came = numbers_came,
 };
@@ -563,7 +583,6 @@ bool commit_tick(struct io_thread *thread)
 	struct list *dirty = &fs_thread_of(thread)->dirty;
 	struct make_batch *makes = fs_thread_of(thread)->makes;
 
-	removed_flush(thread->fs->removed, thread);
 	make_batch_hold(makes);
 	list_for_each_safe (pos, dirty) {
 		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
@@ -583,5 +602,6 @@ bool commit_tick(struct io_thread *thread)
 			inode_put(inode);
 	}
 	make_batch_let_go(makes);
-	return list_empty(dirty) && !removed_any(thread->fs->removed);
+	name_queue_flush(thread->fs->name_queue, thread);
+	return list_empty(dirty) && !name_queue_any(thread->fs->name_queue);
 }

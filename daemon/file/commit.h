@@ -3,8 +3,8 @@
  *
  * This is done at FLUSH, FSYNC and RELEASE, before a change of size or times, and once a second for
  * dirty inodes. An inode has one COMMIT on its way at most. A file with many new extents takes
- * several, and the last one carries the size. It comes behind the names that were removed before it
- * (removed.h).
+ * several, and the last one carries the size. It comes behind the names that were changed before it
+ * (name_queue.h).
  *
  * ERRORS     A failure is told to the requests that wait for the COMMIT. It is also told once to
  *            the user of each handle that was open then, by the next fsync, or by close if the
@@ -23,7 +23,7 @@
 
 #include "common/base/list.h"
 #include "daemon/file/make_batch.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/remote/remote.h"
 
 struct handle;
@@ -34,7 +34,7 @@ struct commit {
 	struct rpc_call call;
 	struct make_entry making; /* of a file that is made by it: a MAKE tells call.req.commit */
 	struct io_thread *thread; /* that sent the COMMIT on its way */
-	struct removed_behind behind;
+	struct name_behind behind;
 	bool running;
 	bool size_dirty, times_dirty;
 	/* SET_MODE, SET_UID, SET_GID: newer here than in any reply. The COMMIT on its way tells
@@ -118,8 +118,8 @@ void commit_forget_locked(struct inode *inode);
 /* Of each thread's make_batch. */
 extern const struct make_hooks commit_make_hooks;
 
-/* Commits the inodes of the thread's dirty list, and sends the names that were removed (removed.h).
- * Returns whether the list is empty now, and no such name is left. */
+/* Commits the inodes of the thread's dirty list, and sends the names that were changed
+ * (name_queue.h). Returns whether the list is empty now, and no such name is left. */
 bool commit_tick(struct io_thread *thread);
 
 #endif

@@ -187,6 +187,11 @@ void dir_names_remove(struct names *n, uint64_t hash)
 	n->nused--;
 }
 
+bool dir_names_are_none(const struct names *n)
+{
+	return n->known && !n->nused;
+}
+
 bool dir_names_lack(const struct names *n, uint64_t hash)
 {
 	return n->known && (!n->nused || !n->slots[dir_names_find(n, value_of(hash))]);

@@ -71,6 +71,8 @@ void dir_names_list(
  * known. */
 void dir_names_list_end(struct names *n, struct name_sets *sets, uint64_t changes, uint64_t after);
 
+/* Whether it is known that there is no name at all. */
+bool dir_names_are_none(const struct names *n);
 /* Whether it is known that there is no name with this hash. */
 bool dir_names_lack(const struct names *n, uint64_t hash);
 

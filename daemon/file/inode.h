@@ -47,7 +47,7 @@ struct inode_locks;
 struct kernel_owner;
 struct rpc_entry_reply;
 struct kernel_attr;
-struct removed;
+struct name_change;
 struct unmade;
 
 struct inode {
@@ -101,8 +101,8 @@ struct inode {
 	struct share share; /* of its owners' quotas */
 	int64_t filled_ms;  /* when window and share were last used */
 	struct commit commit;
-	struct unmade *unmade;   /* NULL: the server knows it */
-	struct removed *removed; /* its name, which the server still has; NULL: none */
+	struct unmade *unmade;      /* NULL: the server knows it */
+	struct name_change *queued; /* its name, which the server still has; NULL: none */
 	struct access access;
 
 	/* This client's lease of it, where others write, too: enum lease_type, and the number of

@@ -9,7 +9,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 
 void inode_return_init(struct inode_returns *r)
 {
@@ -211,7 +211,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
 
-	if (inode->removed || !inode->fs->inodes->hooks->is_idle(inode))
+	if (inode->queued || !inode->fs->inodes->hooks->is_idle(inode))
 		return true;
 	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, thread);
@@ -230,6 +230,13 @@ static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 	inode->leaving = 0;
 }
 
+/* The kernel has forgotten a directory or a special file that has no references but those of the
+ * name that goes and of its access time. */
+static bool is_known_elsewhere_locked(const struct inode *inode)
+{
+	return __atomic_load_n(&inode->refs, __ATOMIC_ACQUIRE) > 1 + (uint64_t)inode->access.listed;
+}
+
 /* With uncommitted pages, or a COMMIT on its way, it is returned later, as any other. */
 bool inode_return_gives_up_locked(struct inode *inode)
 {
@@ -237,8 +244,9 @@ bool inode_return_gives_up_locked(struct inode *inode)
 
 	if (inode->returned)
 		return true;
-	if (in_use_locked(inode) || inode->commit.running || inode->map.uncommitted ||
-		!hooks->is_idle(inode))
+	if (inode_is_regular(inode) ? in_use_locked(inode) : is_known_elsewhere_locked(inode))
+		return false;
+	if (inode->commit.running || inode->map.uncommitted || !hooks->is_idle(inode))
 		return false;
 	inode_return_unused_locked(inode);
 	hooks->end_lease(inode);
@@ -380,7 +388,7 @@ void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *t
 
 static void return_nameless(struct io_thread *thread)
 {
-	removed_flush(thread->fs->removed, thread);
+	name_queue_flush(thread->fs->name_queue, thread);
 	inode_return_flush(thread);
 }
 

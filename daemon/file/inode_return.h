@@ -54,7 +54,7 @@ void inode_return_fini(struct inode_returns *r);
 
 /* The inode's last name is gone; the answer that told so had that number. */
 void inode_return_orphan(struct inode *inode, uint64_t number, struct io_thread *thread);
-/* For names that this client takes away by itself (removed.h). Whether nobody uses the inode, so
+/* For names that this client takes away by itself (name_queue.h). Whether nobody uses the inode, so
  * that it ends with its name: it counts as returned then. And after the server's answer. */
 bool inode_return_gives_up_locked(struct inode *inode);
 void inode_return_settle_removed(struct inode *inode, struct io_thread *thread);

@@ -9,7 +9,7 @@
 #include "daemon/file/inode_return.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/make_first.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/pages/quota_allowance.h"
 #include "daemon/pages/grants.h"
 #include "daemon/remote/replay.h"
@@ -76,7 +76,7 @@ static void round_passed(struct io_thread *thread)
 	}
 	if (what & (RELEASE_WINDOWS | RELEASE_SHARES))
 		inode_each(thread->fs, empty, &what);
-	removed_flush(thread->fs->removed, thread);
+	name_queue_flush(thread->fs->name_queue, thread);
 	inode_return_drain(thread, round_returned);
 }
 

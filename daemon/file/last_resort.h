@@ -8,9 +8,9 @@
  *        are done then, or wait for an answer as their callers do. Otherwise one thread might
  *        have read a RELEASE and not run since, while others served the UNLINK and now this.
  *     2. Inodes' unused pages and quota go back to the pools, as far as they are wanted.
- *     3. Names that were removed here are removed at the server (removed.h), and inodes without a
- *        name that nobody uses are returned. Those that still wait for an answer about them are
- *        returned after that (inode_return.h).
+ *     3. Names that were removed here are removed at the server (name_queue.h), and inodes without
+ * a name that nobody uses are returned. Those that still wait for an answer about them are returned
+ * after that (inode_return.h).
  *     4. The owners' pools give their quotas back to the server, if that is wanted.
  *
  * Then each waiter tries again, and takes a refusal for the truth. Requests that come meanwhile get

@@ -15,12 +15,23 @@ static_assert((MAKES_MAX - 1) * (RPC_MAKING_BYTES + NAME_BYTES_MAX + RPC_EXTENT_
 			      ELEMENT_BYTES_MAX <=
 		      MAKE_BATCH_TAIL_BYTES,
 	"small files fill a message");
+static_assert(ALONG_BYTES_MAX + ELEMENT_BYTES_MAX <= MAKE_BATCH_TAIL_BYTES,
+	"a file has room behind names");
+
+static void run_behind(struct thread_call *call);
+static void run_kick(struct thread_call *call);
 
 void make_batch_init(struct make_batch *b, struct io_thread *thread, const struct make_hooks *hooks)
 {
 	b->thread = thread;
 	b->hooks = hooks;
 	b->nholds = 0;
+	b->is_behind = b->kicked = false;
+	b->behind = (struct name_behind){.call = {.run = run_behind}};
+	b->kick = (struct thread_call){.run = run_kick};
+	list_init(&b->behind.link);
+	list_init(&b->behind.call.link);
+	list_init(&b->kick.link);
 	list_init(&b->waiting);
 	for (unsigned i = 0; i < MAKE_BATCH_MESSAGES; i++) {
 		b->messages[i].batch = b;
@@ -55,13 +66,16 @@ static void put_one(struct make_message *m, struct wire_out *w, struct make_entr
 	m->entries[m->n++] = entry;
 }
 
-static void send_message(struct make_batch *b, struct make_message *m, const struct wire_out *w)
+static void send_message(
+	struct make_batch *b, struct make_message *m, const struct wire_out *w, size_t names_bytes)
 {
+	m->names = names_bytes;
 	m->rpc = (struct rpc_call){.done = make_answered};
 	m->rpc.req.op = RPC_MAKE;
 	m->rpc.req.makes = (struct rpc_makes){
 		.numbers = b->hooks->ask_numbers(b->thread),
 		.tail = {.data = m->tail, .len = (uint32_t)wire_out_len(w)},
+		.names_bytes = (uint16_t)names_bytes,
 	};
 	rpc_start(b->thread, &m->rpc);
 }
@@ -89,18 +103,49 @@ static void fill_message(struct make_batch *b, struct make_message *m, struct wi
 	}
 }
 
+/* False: the files have to wait for names. */
+static bool send_next(struct make_batch *b, struct make_message *m)
+{
+	size_t names_bytes;
+	struct wire_out w;
+
+	wire_out_init(&w, m->tail, sizeof(m->tail));
+	if (b->hooks->names_before(b->thread, &b->behind, &w) == ALONG_BEHIND) {
+		b->is_behind = true;
+		return false;
+	}
+	names_bytes = wire_out_len(&w);
+	fill_message(b, m, &w);
+	if (m->n)
+		send_message(b, m, &w, names_bytes);
+	else if (names_bytes)
+		b->hooks->names_back(b->thread);
+	return true;
+}
+
 static void send_waiting(struct make_batch *b)
 {
 	struct make_message *m;
 
-	while (!b->nholds && !list_empty(&b->waiting) && (m = idle_message(b))) {
-		struct wire_out w;
+	while (!b->nholds && !b->is_behind && !list_empty(&b->waiting) && (m = idle_message(b)))
+		if (!send_next(b, m))
+			return;
+}
 
-		wire_out_init(&w, m->tail, sizeof(m->tail));
-		fill_message(b, m, &w);
-		if (m->n)
-			send_message(b, m, &w);
-	}
+static void run_behind(struct thread_call *call)
+{
+	struct make_batch *b = container_of(call, struct make_batch, behind.call);
+
+	b->is_behind = false;
+	send_waiting(b);
+}
+
+static void run_kick(struct thread_call *call)
+{
+	struct make_batch *b = container_of(call, struct make_batch, kick);
+
+	b->kicked = false;
+	send_waiting(b);
 }
 
 static void end_one(struct make_message *m, unsigned i, int status)
@@ -120,13 +165,17 @@ static bool must_go_alone(const struct make_message *m, int status)
 {
 	struct session *session = m->batch->thread->fs->session;
 
-	return status && m->n > 1 && !session_lost(session) && !session_has_ended(session);
+	return status && m->n + m->names > 1 && !session_lost(session) &&
+	       !session_has_ended(session);
 }
 
 /* The reply of an honest server tells of each, and it has looked at the first one. */
-static void tell_one(struct make_message *m, const struct rpc_reply *rep, unsigned i)
+static void tell_one(
+	struct make_message *m, const struct rpc_reply *rep, bool looked_at, unsigned i)
 {
-	if (must_go_alone(m, rep->status))
+	if (!rep->status && !looked_at)
+		repeat_one(m, i, false);
+	else if (must_go_alone(m, rep->status))
 		repeat_one(m, i, true);
 	else if (rep->status)
 		end_one(m, i, rep->status);
@@ -144,12 +193,15 @@ static void make_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	static const struct rpc_lent none;
 	struct make_message *m = container_of(call, struct make_message, rpc);
 	struct make_batch *b = m->batch;
+	bool looked_at = true;
 
 	make_batch_hold(b);
+	if (m->names)
+		looked_at = b->hooks->names_answered(b->thread, rep->status, &rep->makes.names);
 	if (m->rpc.req.makes.numbers)
 		b->hooks->numbers_came(b->thread, rep->status ? &none : &rep->makes.lent);
 	for (unsigned i = 0; i < m->n; i++)
-		tell_one(m, rep, i);
+		tell_one(m, rep, looked_at, i);
 	m->n = 0;
 	make_batch_let_go(b);
 }
@@ -158,12 +210,16 @@ static void make_answered(struct rpc_call *call, const struct rpc_reply *rep)
 
 bool make_batch_waits(const struct make_batch *b)
 {
-	return b->nholds || !any_is_idle(b);
+	return b->nholds || b->is_behind || !any_is_idle(b);
 }
 
 void make_batch_add(struct make_batch *b, struct make_entry *entry)
 {
 	list_add_tail(&b->waiting, &entry->link);
+	if (b->nholds || b->is_behind || b->kicked || !any_is_idle(b))
+		return;
+	b->kicked = true;
+	io_thread_call(b->thread, &b->kick);
 }
 
 void make_batch_send_one(
@@ -174,7 +230,7 @@ void make_batch_send_one(
 
 	wire_out_init(&w, m->tail, sizeof(m->tail));
 	put_one(m, &w, entry, making);
-	send_message(b, m, &w);
+	send_message(b, m, &w, 0);
 }
 
 void make_batch_hold(struct make_batch *b)

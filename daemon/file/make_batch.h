@@ -3,6 +3,8 @@
  * A file that is to be made is sent at once, in a message of its own, if the thread has a message
  * that is not on its way. Else it waits, and the next message takes all that wait, up to MAKES_MAX.
  * A caller that is about to send many (commit_tick(), make_first()) holds the batch meanwhile.
+ * Changes of names that have to come before (name_queue.h) go along in the message. Where that is
+ * not possible, the batch waits until they have gone.
  *
  *     make_batch_add() -> [waits] -> hooks.fill -> on its way -> hooks.answered
  *                            ^                          |
@@ -23,6 +25,7 @@
 
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/remote/remote.h"
 
 struct io_thread;
@@ -49,6 +52,13 @@ struct make_hooks {
 	/* It is to be added again: the server has not looked at it, or has refused all together.
 	 */
 	void (*again)(struct make_entry *entry);
+	/* The changes of names before a message: see name_queue_go_along() and those that follow
+	 * it. `behind` is the batch's. */
+	enum name_along (*names_before)(
+		struct io_thread *thread, struct name_behind *behind, struct wire_out *w);
+	bool (*names_answered)(
+		struct io_thread *thread, int status, const struct rpc_names_reply *rep);
+	void (*names_back)(struct io_thread *thread);
 	/* See enum rpc_numbers. */
 	uint8_t (*ask_numbers)(struct io_thread *thread);
 	void (*numbers_came)(struct io_thread *thread, const struct rpc_lent *lent);
@@ -59,6 +69,7 @@ struct make_message {
 	struct rpc_call rpc;
 	struct make_entry *entries[MAKES_MAX];
 	unsigned n; /* 0: it is not on its way */
+	bool names; /* some come before them */
 	uint8_t tail[MAKE_BATCH_TAIL_BYTES];
 };
 
@@ -67,6 +78,10 @@ struct make_batch {
 	const struct make_hooks *hooks;
 	struct list waiting; /* struct make_entry */
 	unsigned nholds;
+	struct name_behind behind;
+	bool is_behind; /* that call follows */
+	struct thread_call kick;
+	bool kicked;
 	uint8_t extents[MAKE_BATCH_EXTENTS * RPC_EXTENT_BYTES]; /* room for hooks.fill */
 	struct make_message messages[MAKE_BATCH_MESSAGES];
 };
@@ -76,9 +91,9 @@ void make_batch_init(
 
 /* Whether a file that is added now has to wait. */
 bool make_batch_waits(const struct make_batch *b);
-/* It waits; hooks.fill follows. */
+/* It waits; hooks.fill follows. Under any lock. */
 void make_batch_add(struct make_batch *b, struct make_entry *entry);
-/* If it need not wait: it is sent alone. Under any lock. */
+/* If it need not wait, and no change of names comes before it: it is sent alone. Under any lock. */
 void make_batch_send_one(
 	struct make_batch *b, struct make_entry *entry, const struct rpc_making *making);
 

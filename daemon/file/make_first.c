@@ -4,7 +4,7 @@
 
 #include "daemon/file/commit.h"
 #include "daemon/file/inode.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 
@@ -164,13 +164,13 @@ bool make_first(struct request *req, const struct op_about *about,
 	struct fs *fs = req->thread->fs;
 
 	op->made_last = 0;
-	if (!unmade_any(fs->unmade) && !removed_any(fs->removed))
+	if (!unmade_any(fs->unmade) && !name_queue_any(fs->name_queue))
 		return true;
 	op->about = *about;
 	op->made_number = 0;
 	op->made_last = unmade_last(fs->unmade);
 	op->made = then;
-	if (!removed_wait(req, removed_before(fs->removed, about), all_are_removed))
+	if (!name_queue_wait(req, name_queue_before(fs->name_queue, about), all_are_removed))
 		return false;
 	return send_and_wait(req);
 }

@@ -1,10 +1,10 @@
 /* make_first.h - requests that wait until the server knows the names and files that they are about.
  *
- * First the names of removed.h are sent that the request comes behind, then the files of unmade.h
- * that it is about. These are sent by MAKEs, up to 16 by one, and waited for. Files that are made
- * later are not: another thread that makes them all the time does not hold up anybody. If the
- * server refuses a MAKE, the request goes on: the server's answer is the truth then. Later requests
- * do not send that MAKE again, before the file changes.
+ * First the names of name_queue.h are sent that the request comes behind, then the files of
+ * unmade.h that it is about. These are sent by MAKEs, up to 16 by one, and waited for. Files that
+ * are made later are not: another thread that makes them all the time does not hold up anybody. If
+ * the server refuses a MAKE, the request goes on: the server's answer is the truth then. Later
+ * requests do not send that MAKE again, before the file changes.
  *
  * THREADS    The request's.
  */

@@ -124,6 +124,16 @@ void unmade_delete(struct unmade_files *u, struct unmade *file)
 	free(file);
 }
 
+unsigned unmade_count(struct unmade_files *u)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&u->lock);
+	n = atomic_load(&u->n) + u->ntaken;
+	pthread_mutex_unlock(&u->lock);
+	return n;
+}
+
 static bool is_about(const struct op_about *about, const struct unmade *file)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(about->ino); i++)

@@ -38,8 +38,8 @@ struct unmade_files {
 	uint64_t last;           /* the number of the last one */
 	struct rpc_lent lent[2]; /* inode numbers that were not used; the first ones are next */
 	uint64_t highest;        /* of all that came */
-	unsigned ntaken;         /* numbers whose file has not been added yet */
-	bool asking;             /* a request on its way asks for more */
+	unsigned ntaken; /* numbers whose file has not been added yet, and of new directories */
+	bool asking;     /* a request on its way asks for more */
 };
 
 void unmade_init(struct unmade_files *u);
@@ -55,11 +55,11 @@ void unmade_fini(struct unmade_files *u);
  * A server lends ascending numbers. Others are not taken: each would be used twice. */
 uint8_t unmade_ask_numbers(struct unmade_files *u);
 void unmade_numbers_came(struct unmade_files *u, const struct rpc_lent *lent);
-/* 0: there is none. Else unmade_add() follows, of the file that has it, or unmade_lose_number(). */
+/* 0: there is none. Else unmade_add() follows, of the file that has it, or unmade_lose_number(): no
+ * file gets it, or the server has answered the MKDIR of a directory that has it. */
 uint64_t unmade_take_number(struct unmade_files *u);
 /* The server takes no MAKE any more: numbers that were lent do not count. No number is taken. */
 void unmade_forget_numbers(struct unmade_files *u);
-/* No file gets it. */
 void unmade_lose_number(struct unmade_files *u);
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -71,15 +71,13 @@ void unmade_drop(struct unmade *file);
 void unmade_add(struct unmade_files *u, struct unmade *file);
 void unmade_delete(struct unmade_files *u, struct unmade *file);
 
-static inline unsigned unmade_count(const struct unmade_files *u)
+static inline bool unmade_any(const struct unmade_files *u)
 {
 	return atomic_load(&u->n);
 }
 
-static inline bool unmade_any(const struct unmade_files *u)
-{
-	return unmade_count(u);
-}
+/* Files and directories that the server does not know yet. */
+unsigned unmade_count(struct unmade_files *u);
 
 /* Finds one after *number that the request is about: its inode number, and *number. 0: none. Those
  * that were added behind `last` do not count. */

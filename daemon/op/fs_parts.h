@@ -39,7 +39,7 @@ struct session;
 struct value_stages;
 struct statfs_memory;
 struct unmade_files;
-struct removed_names;
+struct name_queue;
 
 /* The state of one I/O thread. */
 struct fs_thread {
@@ -77,7 +77,7 @@ struct fs {
 	struct record *record;       /* record/record.h; NULL: nothing is recorded */
 	bool revived;                /* file/revived.h: the mount is a killed daemon's */
 	struct unmade_files *unmade;
-	struct removed_names *removed;
+	struct name_queue *name_queue;
 	struct grants *grants;
 	struct grant_refill *refill;
 	struct inode_returns *returns;

@@ -289,7 +289,7 @@ const char *op_wait_name(enum op_wait wait)
 		[OP_AT_RENEWAL] = "session",
 		[OP_AT_CONVERSION] = "conversion",
 		[OP_AT_APPEND] = "earlier append",
-		[OP_AT_REMOVED] = "earlier removal",
+		[OP_AT_NAMES] = "earlier names",
 	};
 
 	return names[wait];

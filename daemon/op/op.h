@@ -65,7 +65,7 @@ enum op_wait {
 	OP_AT_RENEWAL,
 	OP_AT_CONVERSION,
 	OP_AT_APPEND,
-	OP_AT_REMOVED,
+	OP_AT_NAMES,
 	OP_WAITS,
 };
 
@@ -75,7 +75,7 @@ enum { OP_CHILDREN_MAX = 2 };
 struct op_about {
 	uint64_t ino[2];     /* 0: none */
 	bool all;            /* it may be about any */
-	bool changes;        /* it comes behind all names that were removed before */
+	bool changes;        /* it comes behind all names that were changed before */
 	struct rpc_str name; /* of these only this one of directory ino[0] matters; len 0: all do */
 };
 

@@ -100,6 +100,29 @@ static void make_make(struct request *req, enum rpc_op rpc, const struct rpc_cre
 	op_rpc(req, answered);
 }
 
+static uint8_t ask_numbers(const struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+
+	return make_here_is_on(fs) ? unmade_ask_numbers(fs->unmade) : NUMBERS_NONE;
+}
+
+/* Of the answer to a request that has asked for some. */
+static void take_numbers(struct request *req, const struct rpc_reply *rep)
+{
+	static const struct rpc_lent none;
+
+	if (op_of(req)->call.req.create.numbers)
+		unmade_numbers_came(
+			req->thread->fs->unmade, rep->status ? &none : &rep->entry.lent);
+}
+
+static void mkdir_answered(struct request *req, const struct rpc_reply *rep)
+{
+	take_numbers(req, rep);
+	make_answered(req, rep);
+}
+
 void op_mknod(struct request *req)
 {
 	uint32_t mode = req->args.mode;
@@ -114,9 +137,16 @@ void op_mknod(struct request *req)
 void op_mkdir(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFDIR;
+	struct inode *made;
 
 	op_begin(req);
-	make_make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
+	made = make_directory_here(req);
+	if (made)
+		op_reply_entry(req, made);
+	else
+		make_make(req, RPC_MKDIR,
+			&(struct rpc_create){.mode = mode, .numbers = ask_numbers(req)},
+			mkdir_answered);
 }
 
 void op_symlink(struct request *req)
@@ -200,13 +230,10 @@ static int create_refusal(const struct request *req, int status)
 
 static void create_answered(struct request *req, const struct rpc_reply *rep)
 {
-	static const struct rpc_lent no_numbers;
 	struct make_state *st = op_state(req, struct make_state);
 	struct inode *inode = made_inode(req, rep);
 
-	if (st->op.call.req.create.numbers)
-		unmade_numbers_came(
-			req->thread->fs->unmade, rep->status ? &no_numbers : &rep->entry.lent);
+	take_numbers(req, rep);
 	if (st->op.call.req.create.want_pages)
 		grant_refill_along_done(
 			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
@@ -233,14 +260,6 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 		wait_aside(req);
 }
 
-static uint8_t ask_numbers(const struct request *req)
-{
-	struct fs *fs = req->thread->fs;
-
-	return req->op == OP_CREATE && make_here_is_on(fs) ? unmade_ask_numbers(fs->unmade)
-							   : NUMBERS_NONE;
-}
-
 static void create_ask(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFREG;
@@ -249,7 +268,7 @@ static void create_ask(struct request *req)
 		&(struct rpc_create){.mode = mode,
 			.want_pages = grant_refill_along(req->thread),
 			.exclusive = req->squashed || req->args.flags & O_EXCL,
-			.numbers = ask_numbers(req)},
+			.numbers = req->op == OP_CREATE ? ask_numbers(req) : NUMBERS_NONE},
 		create_answered);
 }
 

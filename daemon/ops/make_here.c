@@ -8,12 +8,16 @@
 #include "daemon/file/commit.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/inode_names.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/file/unmade.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/finish.h"
+
+/* Fewer than the server allows. */
+enum { LINKS_MAX = 1 << 30 };
 
 bool make_here_is_on(const struct fs *fs)
 {
@@ -74,12 +78,19 @@ bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr)
 	return ok;
 }
 
-static struct rpc_make what(struct request *req, int64_t now)
+void make_here_count_link(struct inode *dir, int change)
+{
+	pthread_mutex_lock(&dir->lock);
+	dir->attr.nlink += (uint32_t)change;
+	pthread_mutex_unlock(&dir->lock);
+}
+
+static struct rpc_make what(struct request *req, uint32_t type, int64_t now)
 {
 	return (struct rpc_make){
 		.parent = op_of(req)->inode->ino,
 		.time = now,
-		.mode = S_IFREG | (req->args.mode & 07777),
+		.mode = type | (req->args.mode & 07777),
 		.umask = req->args.umask,
 		.uid = req->uid,
 		.gid = req->gid,
@@ -87,14 +98,18 @@ static struct rpc_make what(struct request *req, int64_t now)
 	};
 }
 
-/* As the server does it: namespace/commit.c. */
+/* As the server does it: namespace/make.c, names.c. */
 static struct attr attr_of(uint64_t ino, const struct rpc_make *make, const struct attr *dir)
 {
+	bool is_dir = S_ISDIR(make->mode);
+
 	return (struct attr){
 		.ino = ino,
 		.generation = dir->generation,
-		.mode = mode_of_new_inode(make->mode, make->umask),
-		.nlink = 1,
+		.mode = mode_of_new_inode(make->mode, make->umask) |
+			(is_dir ? dir->mode & S_ISGID : 0),
+		.nlink = is_dir ? 2 : 1,
+		.size = is_dir ? PAGE_BYTES : 0,
 		.uid = make->uid,
 		.gid = group_of_new_inode(dir->mode, dir->gid, make->gid),
 		.atime = make->time,
@@ -129,7 +144,7 @@ static struct inode *make_with(struct request *req, uint64_t ino)
 {
 	struct fs *fs = req->thread->fs;
 	struct op *op = op_of(req);
-	struct rpc_make make = what(req, session_time(fs->session));
+	struct rpc_make make = what(req, S_IFREG, session_time(fs->session));
 	struct unmade *file = unmade_new(ino, &make);
 	struct inode *inode = file ? inode_get(fs, ino) : NULL;
 	struct attr dir, attr;
@@ -171,4 +186,84 @@ struct inode *make_here(struct request *req)
 		return NULL;
 	ino = unmade_take_number(fs->unmade);
 	return ino ? make_with(req, ino) : NULL;
+}
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+/* Its times are given to the parent first. NULL: that is not possible. */
+static struct name_change *change_of(
+	struct request *req, struct inode *made, const struct rpc_make *make, struct attr *dir)
+{
+	struct inode *parent = op_of(req)->inode;
+	struct name_change *one =
+		is_new(made) && make_here_touch(parent, make->time, dir) && !inherits(dir)
+			? name_change_new(made, parent, req->args.name, make->time)
+			: NULL;
+
+	if (!one)
+		return NULL;
+	one->kind = NAME_MKDIR;
+	one->mode = make->mode & 07777;
+	one->umask = make->umask;
+	one->uid = make->uid;
+	one->gid = make->gid;
+	return one;
+}
+
+static void queue(struct inode *made, struct name_change *one)
+{
+	pthread_mutex_lock(&made->lock);
+	name_queue_add_locked(made->fs->name_queue, one);
+	pthread_mutex_unlock(&made->lock);
+}
+
+static struct inode *make_directory_with(struct request *req, uint64_t ino)
+{
+	struct fs *fs = req->thread->fs;
+	struct op *op = op_of(req);
+	struct rpc_make make = what(req, S_IFDIR, session_time(fs->session));
+	struct inode *made = inode_get(fs, ino);
+	struct attr dir, attr;
+	struct name_change *one = made ? change_of(req, made, &make, &dir) : NULL;
+
+	if (!one) {
+		if (made)
+			inode_put(made);
+		unmade_lose_number(fs->unmade);
+		return NULL;
+	}
+	attr = attr_of(ino, &make, &dir);
+	inode_learn_new(made, &attr, inode_epoch(fs));
+	/* First, as in make_with(). */
+	queue(made, one);
+	make_here_count_link(op->inode, 1);
+	inode_names_add(op->inode, req->args.name);
+	local_answer_name_is(req, op->inode, req->args.name, ino);
+	inode_see(made, &attr, &op->seen);
+	name_queue_added(fs->name_queue, req->thread);
+	return made;
+}
+
+static bool has_room_for_link(struct inode *dir)
+{
+	bool has;
+
+	pthread_mutex_lock(&dir->lock);
+	has = dir->attr.nlink < LINKS_MAX;
+	pthread_mutex_unlock(&dir->lock);
+	return has;
+}
+
+struct inode *make_directory_here(struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+	struct inode *dir = op_of(req)->inode;
+	uint64_t ino;
+
+	if (!make_here_is_on(fs) || !make_here_is_time(req) ||
+		!name_queue_has_room(fs->name_queue) || !lacks_name(req) || !is_known(dir) ||
+		!has_room_for_link(dir))
+		return NULL;
+	ino = unmade_take_number(fs->unmade);
+	return ino ? make_directory_with(req, ino) : NULL;
 }

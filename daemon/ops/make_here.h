@@ -1,4 +1,5 @@
-/* make_here.h - a CREATE that is answered without the server (file/unmade.h). */
+/* make_here.h - CREATE and MKDIR that are answered without the server (file/unmade.h,
+ * file/name_queue.h). */
 #ifndef RMEMFS_DAEMON_OPS_MAKE_HERE_H
 #define RMEMFS_DAEMON_OPS_MAKE_HERE_H
 
@@ -16,7 +17,7 @@ struct request;
  *
  * If it may share later, all that was made or removed here is at the server before it does, and
  * nothing is from the moment on at which another mount waits (conversion.h). If the server ends its
- * session before, since that took too long, such files and removals are lost, as all that was not
+ * session before, since that took too long, such files and changes are lost, as all that was not
  * committed (session_renewal.h). */
 bool make_here_is_on(const struct fs *fs);
 /* Whether it may do so now: the session lives, and no snapshot, remount or other mount waits until
@@ -25,6 +26,8 @@ bool make_here_is_time(struct request *req);
 /* The directory gets the time of the change at once: the kernel asks for its attributes next, which
  * come in *attr. False: the server knows better. */
 bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr);
+/* Each directory in it counts as a link of the directory. */
+void make_here_count_link(struct inode *dir, int change);
 
 /* Makes the file of a CREATE in op->inode, and returns it, with a reference, and its attributes in
  * op->seen. NULL: the server has to be asked. It is asked where
@@ -36,5 +39,8 @@ bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr);
  *   is opened for reading only, or O_SYNC or O_DSYNC;
  * - a snapshot or a remount waits until nothing is dirty. */
 struct inode *make_here(struct request *req);
+/* The same for the directory of a MKDIR. The server is asked where it is asked for a file, but for
+ * what depends on the use of the file, and where too many changes of names wait. */
+struct inode *make_directory_here(struct request *req);
 
 #endif

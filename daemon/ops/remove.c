@@ -5,6 +5,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/ops/move_here.h"
 #include "daemon/ops/remove_here.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/lease/keep.h"
@@ -126,7 +127,10 @@ void op_unlink(struct request *req)
 void op_rmdir(struct request *req)
 {
 	op_begin(req);
-	remove_name(req, RPC_RMDIR);
+	if (remove_here(req))
+		op_finish(req, 0);
+	else
+		remove_name(req, RPC_RMDIR);
 }
 
 /* ---- RENAME ---------------------------------------------------------------------------------- */
@@ -176,16 +180,14 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	op_finish(req, status);
 }
 
-void op_rename(struct request *req)
+static void rename_ask(struct request *req)
 {
 	struct remove_state *st = op_state(req, struct remove_state);
-	struct op *op = op_begin(req);
+	struct op *op = op_of(req);
 
 	inode_change_begin(op->inode);
-	if (req->args.node2 != req->node) {
-		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
+	if (st->new_parent)
 		inode_change_begin(st->new_parent);
-	}
 	local_answer_change_begin(req, op->inode, req->args.name, LOOK_MOVES, &st->names[0]);
 	local_answer_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2,
 		req->args.flags & RENAME_EXCHANGE ? LOOK_MOVES : LOOK_ENDS, &st->names[1]);
@@ -204,4 +206,20 @@ void op_rename(struct request *req)
 		.new_expected = st->names[1].expected,
 	};
 	op_rpc(req, rename_answered);
+}
+
+void op_rename(struct request *req)
+{
+	struct remove_state *st = op_state(req, struct remove_state);
+	struct op *op = op_begin(req);
+
+	if (req->args.node2 != req->node)
+		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
+	if (!move_here(req, st->new_parent ? st->new_parent : op->inode)) {
+		rename_ask(req);
+		return;
+	}
+	if (st->new_parent)
+		inode_put(st->new_parent);
+	op_finish(req, 0);
 }

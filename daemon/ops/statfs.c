@@ -51,7 +51,7 @@ uint64_t statfs_unused_pages(struct fs *fs)
 	return grants_count_unused(fs->grants, taken);
 }
 
-/* Free inodes, without those of files that the server does not know yet. */
+/* Free inodes, without those that the server does not know yet. */
 static uint64_t free_inodes(struct fs *fs, uint64_t told)
 {
 	return told - min_u64(told, unmade_count(fs->unmade));

@@ -1,5 +1,5 @@
-/* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> [names that were
- * removed before] -> COMMIT -> reply. */
+/* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> COMMIT -> [names
+ * that were changed before] -> reply. */
 #include <errno.h>
 
 #include "daemon/op/fs_parts.h"
@@ -13,8 +13,16 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/make_first.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/gate_pass.h"
+
+struct sync_state {
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
+	uint64_t names; /* the number of the last one that was changed before; 0: none */
+};
 
 /* An abandoned request has no caller to tell, and its handle may be gone. */
 static int sync_tell(struct request *req)
@@ -43,34 +51,30 @@ static bool is_synced(const struct request *req, struct inode *inode)
 	return req->op == OP_FSYNC && req->args.datasync && !commit_lacks_data(inode);
 }
 
-static void sync_remote(struct request *req, int status);
-
-/* Names that were removed before are durable with it, also if the file itself is clean. */
-static bool comes_next(struct request *req, int status)
+/* Names that were changed before are durable with it, also if the file itself is clean. A COMMIT or
+ * MAKE comes behind them, or takes them along. */
+static void committed(struct request *req, int status)
 {
-	static const struct op_about all = {.all = true};
+	uint64_t until = op_state(req, struct sync_state)->names;
 
-	return status ||
-	       removed_wait(req, removed_before(req->thread->fs->removed, &all), sync_remote);
+	if (status || name_queue_wait(req, until, synced))
+		synced(req, status);
 }
 
 static void sync_commit(struct request *req, int status)
 {
-	if (comes_next(req, status))
-		sync_remote(req, status);
-}
-
-static void sync_remote(struct request *req, int status)
-{
+	static const struct op_about all = {.all = true};
 	struct inode *inode = op_of(req)->inode;
 	int failed = sync_tell(req);
 
+	op_state(req, struct sync_state)->names =
+		name_queue_before(req->thread->fs->name_queue, &all);
 	if (req->op == OP_FLUSH && inode->fs->sharing && !req->replied)
 		lease_note_closing(inode, handle_of(req));
 	if (failed || status)
 		op_finish(req, failed ? failed : status);
-	else if (is_synced(req, inode) || commit_wait(req, inode, &status, synced))
-		synced(req, status);
+	else if (is_synced(req, inode) || commit_wait(req, inode, &status, committed))
+		committed(req, status);
 }
 
 static void sync_file(struct request *req)

@@ -20,7 +20,7 @@ static uint64_t mask_below(unsigned n)
 	return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
 }
 
-/* The last nreserved slots; only COMMIT, MAKE, REMOVALS and RETURN may take them. */
+/* The last nreserved slots; only COMMIT, MAKE, NAMES and RETURN may take them. */
 static uint64_t reserved_mask(const struct remote *r)
 {
 	return mask_below(r->nslots) & ~mask_below(r->nslots - r->nreserved);
@@ -90,7 +90,7 @@ static bool is_second_lease(const struct rpc_call *call)
 static bool may_use_reserved(const struct rpc_call *call)
 {
 	return call->req.op == RPC_COMMIT || call->req.op == RPC_MAKE ||
-	       call->req.op == RPC_REMOVALS || call->req.op == RPC_RETURN;
+	       call->req.op == RPC_NAMES || call->req.op == RPC_RETURN;
 }
 
 void slots_init(struct remote *r)

@@ -25,7 +25,7 @@
 #include "daemon/lease/lease.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
-#include "daemon/ops/remove_here.h"
+#include "daemon/ops/change_here.h"
 #include "daemon/lease/wait_aside.h"
 #include "daemon/fuse/fuse_ops.h"
 #include "daemon/remote/paths.h"
@@ -86,7 +86,7 @@ void fs_fini(struct fs *fs)
 	local_answer_fini(fs->looks);
 	lease_keeper_fini(fs->leases);
 	grants_fini(fs->grants);
-	removed_fini(fs->removed);
+	name_queue_fini(fs->name_queue);
 	unmade_fini(fs->unmade);
 	pause_fini(fs->pause);
 }
@@ -136,7 +136,7 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	if (r)
 		return r;
 	unmade_init(fs->unmade);
-	removed_init(fs->removed, &remove_here_hooks);
+	name_queue_init(fs->name_queue, &change_here_hooks);
 	grants_init(fs->grants);
 	grant_refill_init(fs->refill, &inode_return_refill_holders);
 	inode_return_init(fs->returns);
@@ -410,13 +410,13 @@ static void log_uncommitted(struct fs_thread *ft)
 		session_server(ft->thread->fs->session), n, ft->nacked);
 }
 
-static void log_not_removed(const struct fs *fs)
+static void log_names_not_told(const struct fs *fs)
 {
-	unsigned n = atomic_load(&fs->removed->n);
+	unsigned n = atomic_load(&fs->name_queue->n);
 
 	if (n)
-		log_error("server %s: it did not answer before the mount's end: files that were "
-			  "removed last may be there again (files: %u)",
+		log_error("server %s: it did not answer before the mount's end: names that were "
+			  "made or removed last may be as before (names: %u)",
 			session_server(fs->session), n);
 }
 
@@ -437,7 +437,7 @@ bool fs_stopped(struct io_thread *thread)
 			return false;
 		log_uncommitted(ft);
 		if (!thread->index)
-			log_not_removed(thread->fs);
+			log_names_not_told(thread->fs);
 		ft->stopped = true;
 		remote_stop(thread, left > 0 ? (unsigned)left : 0);
 	}

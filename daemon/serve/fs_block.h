@@ -12,7 +12,7 @@
 #include "daemon/file/inode_return.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/make_batch.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/unmade.h"
 #include "daemon/kcache/expire.h"
 #include "daemon/lease/keep.h"
@@ -37,7 +37,7 @@ struct fs_parts {
 	struct access_policy access;
 	struct inode_table inodes;
 	struct unmade_files unmade;
-	struct removed_names removed;
+	struct name_queue name_queue;
 	struct grants grants;
 	struct grant_refill refill;
 	struct inode_returns returns;
@@ -75,7 +75,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	fs->access = &parts->access;
 	fs->inodes = &parts->inodes;
 	fs->unmade = &parts->unmade;
-	fs->removed = &parts->removed;
+	fs->name_queue = &parts->name_queue;
 	fs->grants = &parts->grants;
 	fs->refill = &parts->refill;
 	fs->returns = &parts->returns;

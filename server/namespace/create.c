@@ -207,7 +207,10 @@ int ns_mknod(struct ns_call *c)
 
 int ns_mkdir(struct ns_call *c)
 {
-	return ns_create_make(c, S_IFDIR | (c->req->create.mode & 07777));
+	uint8_t numbers = c->req->create.numbers;
+	int err = ns_create_make(c, S_IFDIR | (c->req->create.mode & 07777));
+
+	return err || !ns_may_lend(c, numbers) ? err : ns_lend(c, numbers, &c->rep->entry.lent);
 }
 
 int ns_symlink(struct ns_call *c)

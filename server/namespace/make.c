@@ -1,11 +1,10 @@
-/* make.c - MAKE: files that a client has made by itself, and the inode numbers that it needs for
- * them. */
+/* make.c - MAKE: files that a client has made by itself. */
 #include <errno.h>
 
 #include "common/base/util.h"
 #include "common/rpc/change_time.h"
 #include "server/meta/lent_numbers.h"
-#include "server/meta/share.h"
+#include "server/namespace/names.h"
 #include "server/namespace/ns.h"
 #include "server/namespace/overlap.h"
 #include "server/namespace/squash_request.h"
@@ -16,31 +15,7 @@ enum {
 	ROOM_PAGES_MAKE = ROOM_PAGES + 16,
 	/* The name, the inode, the directory's record; each may split pages. */
 	ROOM_PAGES_PER_MAKE = 10,
-	/* Lent numbers may need as much, at the time when they are lent. */
-	ROOM_PAGES_LENT = ROOM_PAGES + 2 * NUMBERS_LENT,
 };
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-bool ns_may_lend(struct ns_call *c, uint8_t numbers)
-{
-	const struct volume *v = c->v;
-
-	return numbers != NUMBERS_NONE && !c->ctx->shared && !c->ctx->read_only &&
-	       c->ctx->squash.kind == SQUASH_NONE && !quota_on(v) && !volume_is_lost(v) &&
-	       v->now.inodes + LENT_WINDOWS * NUMBERS_LENT < v->max_inodes &&
-	       !share_room(v, ROOM_PAGES_LENT, true) && meta_has_spare_room(c->m, ROOM_PAGES_LENT);
-}
-
-int ns_lend(struct ns_call *c, uint8_t numbers, struct rpc_lent *lent)
-{
-	struct session_record lender;
-	int err = lent_numbers_load(c->m, c->ctx->session, &lender);
-
-	if (!err && lent_numbers_lend(&lender, numbers == NUMBERS_ANEW, c->v, lent))
-		err = session_codec_put(c->m, &lender);
-	return err;
-}
 
 /* ---- MAKE ------------------------------------------------------------------------------------ */
 
@@ -199,10 +174,10 @@ static int make_one(struct maker *m, struct making *k)
 	return err ? err : add_made_name(m, k);
 }
 
-static int make_all(struct maker *m)
+static int make_all(struct maker *m, const struct rpc_tail *files)
 {
 	struct rpc_makes_reply *rep = &m->c->rep->makes;
-	struct wire_in r = rpc_tail_reader(&m->c->req->makes.tail);
+	struct wire_in r = rpc_tail_reader(files);
 	struct making k;
 	bool full = false;
 
@@ -231,9 +206,15 @@ static int save_lender(struct maker *m)
 int ns_make(struct ns_call *c)
 {
 	struct maker m = {.c = c};
+	struct names_run names = {.c = c, .lender = &m.lender};
+	struct rpc_tail before, files;
 	int err = c->ctx->shared ? -EINVAL : lent_numbers_load(c->m, c->ctx->session, &m.lender);
 
+	rpc_makes_parts(&c->req->makes, &before, &files);
 	if (!err)
-		err = make_all(&m);
+		err = names_run(&names, &before, &c->rep->makes.names);
+	m.took_number = names.took_number;
+	if (!err && names.all)
+		err = make_all(&m, &files);
 	return err ? err : save_lender(&m);
 }

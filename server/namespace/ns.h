@@ -47,7 +47,7 @@ int ns_rmdir(struct ns_call *c);
 int ns_rename(struct ns_call *c);
 int ns_commit(struct ns_call *c);
 int ns_make(struct ns_call *c);
-int ns_removals(struct ns_call *c);
+int ns_names(struct ns_call *c);
 int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
 int ns_fallocate(struct ns_call *c);
@@ -103,7 +103,7 @@ int ns_check_expected(
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
 
 /* Numbers that the session asks for by CREATE or MAKE, and may have (enum rpc_numbers). They come
- * with the operation's other changes; without room for them it goes on. In make.c. */
+ * with the operation's other changes; without room for them it goes on. In lend.c. */
 bool ns_may_lend(struct ns_call *c, uint8_t numbers);
 int ns_lend(struct ns_call *c, uint8_t numbers, struct rpc_lent *lent);
 

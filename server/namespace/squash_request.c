@@ -161,6 +161,14 @@ void squash_request_making(const struct squash *squash, struct rpc_making *makin
 	squash_written(squash, &making->commit);
 }
 
+void squash_request_name_change(const struct squash *squash, struct rpc_name_change *change)
+{
+	if (squash->kind == SQUASH_NONE || change->kind != NAME_MKDIR)
+		return;
+	change->uid = squash_uid(squash, change->uid);
+	change->gid = squash_gid(squash, change->gid);
+}
+
 /* ---- extended attributes --------------------------------------------------------------------- */
 
 static bool begins_with(const struct rpc_str *name, const struct rpc_str *prefix)

@@ -52,6 +52,9 @@ int squash_request(const struct squash *squash, struct rpc_request *req, struct 
  * never refused. */
 void squash_request_making(const struct squash *squash, struct rpc_making *making);
 
+/* The same for a change of NAMES. */
+void squash_request_name_change(const struct squash *squash, struct rpc_name_change *change);
+
 /* The rights that the most powerful of the session's users has: where COMMIT, which has no rights
  * of its own, may change the mode and owners. */
 struct rights squash_request_rights(const struct squash *squash);

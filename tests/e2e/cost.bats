@@ -161,6 +161,82 @@ make_and_remove() {
 	[ $((both - made)) -le 40 ]
 }
 
+make_tree() {
+	mkdir "$mnt"/{1..100}
+	touch "$mnt"/{1..100}/file
+}
+
+make_and_remove_tree() {
+	make_tree
+	rm -r "${mnt:?}"/*
+}
+
+remove_new() {
+	rm -r "$mnt/new"
+}
+
+# bats test_tags=only:tcp
+@test "with names=local a folder that was made here or read is removed without a message of its own" {
+	options=(-o names=local)
+	none=$(cost rpcs true)
+	made=$(cost rpcs in_new make_tree)
+	removed=$(cost rpcs remove_new)
+	both=$(cost rpcs in_new make_and_remove_tree)
+	echo "RPCs: $((both - made)) to remove 100 folders with a file each, $((removed - none)) to read them before"
+	# rm(1) reads each folder by three. Two messages hold the names. Each thread also sends once a second those that
+	# wait.
+	[ $((both - made)) -le 320 ]
+	[ $((removed - none)) -le 320 ]
+}
+
+# pack_tree: $dir/folders.tar has 50 folders, with a folder and a file each.
+pack_tree() {
+	local i
+	for i in {1..50}; do
+		mkdir -p "$dir/tree/$i/in"
+		echo "$i" >"$dir/tree/$i/in/file"
+	done
+	tar -C "$dir/tree" -cf "$dir/folders.tar" .
+}
+
+copy_tree() {
+	cp -r "$dir/tree/." "$mnt"
+}
+
+# As programs do that write a new file and put it in place of the old one.
+replace_all() {
+	local i
+	for i in {1..50}; do
+		cp "$dir/tree/$i/in/file" "$mnt/$i/in/file.new"
+		mv "$mnt/$i/in/file.new" "$mnt/$i/in/file"
+	done
+}
+
+copy_and_replace() {
+	copy_tree
+	replace_all
+}
+
+# bats test_tags=only:tcp
+@test "with names=local new folders, and names that were changed, go along with the next file" {
+	options=(-o names=local)
+	pack_tree
+	none=$(cost rpcs in_new true)
+	rm_folder
+	copied=$(cost rpcs in_new copy_tree)
+	rm_folder
+	unpacked=$(cost rpcs in_new unpack folders)
+	rm_folder
+	replaced=$(cost rpcs in_new copy_and_replace)
+	echo "RPCs: $((copied - none)) to copy 100 folders and 50 files, $((unpacked - none)) to unpack them," \
+		"$((replaced - copied)) to replace the files"
+	# Each file costs one. The first folder and the last rename cost one, and each thread sends once a second what
+	# waits. tar(1) also sets the times, the mode and the owners of each folder.
+	[ $((copied - none)) -le 70 ]
+	[ $((replaced - copied)) -le 70 ]
+	[ $((unpacked - none)) -le 375 ]
+}
+
 # read_first COMMAND...: after the folder was read to its end.
 read_first() {
 	ls -l "$mnt/" >/dev/null

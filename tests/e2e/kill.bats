@@ -56,7 +56,7 @@ stopped=(write.post)
 moving=(give.offered give.standing give.told give.went give.gone take.ready take.told take.adopted
 	take.connected take.serving)
 # A daemon that is killed while it tells of names that it has removed: names_removed.bats.
-removing=(removed.before removed.answered)
+removing=(names.before names.answered)
 # Points of a mount that comes to share: alone_shares.bats, alone_locks.bats.
 converting=(convert.stored lock.stored)
 # Points of a daemon that is killed, and of its successor: revive.bats.

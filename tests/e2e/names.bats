@@ -181,14 +181,14 @@ server_knows() {
 	holds_everywhere looks
 }
 
-# attributes FOLDER: what new files get there.
+# attributes FOLDER: what new files and folders get there.
 attributes() {
-	(umask 027 && : >"$1/a")
-	setpriv --reuid=41001 --regid=41002 --clear-groups sh -c ": >'$1/b'"
-	(cd "$1" && stat -c '%n %a %u %g %s %h' a b && getfacl -n a b 2>/dev/null)
+	(umask 027 && : >"$1/a" && mkdir "$1/c" "$1/c/in")
+	setpriv --reuid=41001 --regid=41002 --clear-groups sh -c ": >'$1/b' && mkdir -m 2770 '$1/d' && mkdir '$1/d/in'"
+	(cd "$1" && stat -c '%n %a %u %g %s %h' a b c d c/in d/in && getfacl -n a b c d 2>/dev/null)
 }
 
-@test "a file gets the same attributes as from the server" {
+@test "a file or folder gets the same attributes as from the server" {
 	chmod 755 "$dir"
 	mount_rmem
 	for mode in 777 1777 2777 acl; do
@@ -300,7 +300,7 @@ lists() {
 	[ "$(entries "$mnt/folder")" -eq 300 ]
 	remount
 	[ "$(entries "$mnt/folder")" -eq 300 ]
-	run ! grep -q 'did not take\|did not remove' "$dir/daemon.log"
+	run ! grep -q 'did not take\|did not make\|did not remove' "$dir/daemon.log"
 }
 
 @test "times of a folder are those of its newest file, before and after the server knows it" {
@@ -325,6 +325,133 @@ close_and_go_on() {
 	for i in {1..20}; do
 		echo "$i" >"$1/$i" || return 1
 	done
+}
+
+@test "a folder is made at once, though the server stands still, and files in it are behind it" {
+	mount_rmem
+	make_folder
+	suspend "$server_pid"
+	mkdir -p "$mnt/folder/a/b/c" "$mnt/folder/d"
+	[ "$(stat -c '%h %a' "$mnt/folder/a/b")" = '3 755' ]
+	[ "$(stat -c %h "$mnt/folder")" -eq 4 ]
+	[ ! -e "$mnt/folder/a/b/none" ]
+	run ! mkdir "$mnt/folder/a/b"
+	open_as 7 "$mnt/folder/a/b/file"
+	times=$(stat -c '%w %y %z' "$mnt/folder/a/b/c" "$mnt/folder/d")
+	kill -CONT "$server_pid"
+	echo text >&7
+	exec 7>&-
+	looks() {
+		[ "$(cat "$mnt/folder/a/b/file")" = text ] && [ "$(stat -c %h "$mnt/folder")" -eq 4 ] &&
+			[ "$(ls "$mnt/folder")" = $'a\nd\nfirst' ] &&
+			[ "$(stat -c '%w %y %z' "$mnt/folder/a/b/c" "$mnt/folder/d")" = "$times" ]
+	}
+	holds_everywhere looks
+	kill_daemon
+	mount_rmem
+	[ "$(cat "$mnt/folder/a/b/file")" = text ]
+}
+
+@test "a folder is anything else at once, and whatever is done to it comes behind it" {
+	mount_rmem
+	make_folder
+	cd "$mnt/folder"
+	mkdir a b c d e f g h
+	rmdir a
+	mv b b2
+	mv c d
+	mv first e
+	chmod 700 f
+	chown 5:6 f
+	setfattr -n user.a -v b g
+	setfacl -d -m u:41003:rwx g
+	mkdir g/in
+	ln -s target h/link
+	touch -d 2001-02-03 h
+	ls h >"$dir/list"
+	cd /
+	[ "$(cat "$dir/list")" = link ]
+	looks() {
+		cd "$mnt/folder"
+		[ "$(echo * d/* e/* g/* h/*)" = 'b2 d e f g h d/c e/first g/in h/link' ] &&
+			[ "$(stat -c '%a %u %g' f)" = '700 5 6' ] && getfacl -n g/in 2>/dev/null | grep -q 41003 &&
+			[ "$(stat -c %y h | cut -c1-10)" = 2001-02-03 ] && [ "$(stat -c %h .)" -eq 8 ]
+		cd /
+	}
+	holds_everywhere looks
+}
+
+# makes_durable HOW: what makes the folders from before durable.
+makes_durable() {
+	case $1 in
+	folder) sync "$mnt" ;;
+	file) sync "$mnt/folder/first" ;;
+	close) echo new >"$mnt/folder/d/new" ;;
+	clean) : <>"$mnt/folder/first" ;;
+	itself) sync "$mnt/folder/d" ;;
+	esac
+}
+
+@test "fsync of a folder, or of any file, and a close make folders durable" {
+	mount_rmem
+	make_folder
+	exec 7<>"$mnt/folder/first"
+	for how in folder file close clean itself; do
+		echo "$how"
+		mkdir -p "$mnt/folder/d/in/it"
+		makes_durable "$how"
+		server_knows d/in/it
+		exec 7>&- || true
+		rm -r "$mnt/folder/d"
+		# The new mount learns names, and gets numbers.
+		ls "$mnt/folder" >/dev/null
+		echo new >"$mnt/folder/numbers"
+		rm "$mnt/folder/numbers"
+		exec 7<>"$mnt/folder/first"
+	done
+	exec 7>&-
+}
+
+@test "with sync or dirsync a folder is at the server when it is made" {
+	for option in sync dirsync; do
+		mount_rmem -o "$option"
+		make_folder
+		mkdir "$mnt/folder/in"
+		server_knows in
+		rm -r "$mnt/folder"
+		umount_rmem
+	done
+}
+
+@test "folders are made once, wherever the server dies meanwhile" {
+	mount_rmem
+	points=(commit.after:1 reply.sent:1 name.changed:9)
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(commit.before:1 reply.none:1 name.changed:{1,20})
+	for point in "${points[@]}"; do
+		mkdir "$mnt/$point"
+		mkdir "$mnt/$point"/{1..10}
+		echo first >"$mnt/$point/first"
+		kill_server
+		rmdir "$mnt/$point"/{1..5}
+		mkdir "$mnt/$point"/{11..20} "$mnt/$point"/{6..15}/in
+		spawn_armed "$point"
+		expect_death "$point"
+		echo new >"$mnt/$point/15/in/file" &
+		writer=$!
+		start_server
+		wait "$writer"
+	done
+	everything() {
+		for point in "${points[@]}"; do
+			[ "$(entries "$mnt/$point")" -eq 16 ] && [ "$(stat -c %h "$mnt/$point")" -eq 17 ] &&
+				[ "$(find "$mnt/$point" -name in | wc -l)" -eq 10 ] &&
+				[ "$(cat "$mnt/$point/15/in/file")" = new ]
+		done
+	}
+	everything
+	remount
+	everything
+	run ! grep -q 'did not take\|did not make\|did not remove' "$dir/daemon.log"
 }
 
 @test "a file is made once, wherever the server dies while it is closed" {
@@ -396,14 +523,25 @@ serve_with() {
 	open_new counted
 	[ "$(stat -f -c %d "$mnt")" -eq $((free - 1)) ]
 	close_it
-	rm "$mnt/folder/counted"
+	mkdir "$mnt/folder/counts"
+	[ "$(stat -f -c %d "$mnt")" -eq $((free - 2)) ]
+	rm -r "$mnt"/folder/{counted,counts}
 	while true >"$mnt/folder/$n"; do
 		n=$((n + 1))
 	done 2>"$dir/refused"
 	grep -q 'No space left' "$dir/refused"
 	[ "$n" -ge 500 ]
 	[ "$(entries "$mnt/folder")" -eq $((n + 1)) ]
-	run ! grep -q 'did not take' "$dir/daemon.log"
+	rm "$mnt"/folder/{0..99}
+	n=0
+	while mkdir "$mnt/folder/$n.folder"; do
+		n=$((n + 1))
+	done 2>"$dir/refused"
+	grep -q 'No space left' "$dir/refused"
+	[ "$n" -ge 50 ]
+	remount
+	[ "$(find "$mnt/folder" -mindepth 1 -type d | wc -l)" -eq "$n" ]
+	run ! grep -q 'did not take\|did not make' "$dir/daemon.log"
 }
 
 @test "a quota counts from the server's next start on, also for a mount that has inode numbers" {

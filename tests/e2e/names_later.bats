@@ -135,7 +135,9 @@ changes() {
 	while [ ! -e "$dir/enough" ]; do
 		n=$((n + 1))
 		mkdir "$dir/1/$n" && unpack "$dir/1/$n" && cp -r "$dir/1/$n/tree" "$dir/1/$n/copy" &&
-			rm -r "$dir/1/$n/tree" && diff -r "$dir/tree" "$dir/1/$n/copy" || return 1
+			rm -r "$dir/1/$n/tree" && mv "$dir/1/$n/copy/7" "$dir/1/$n/copy/a" &&
+			mv "$dir/1/$n/copy/a" "$dir/1/$n/copy/7" && mkdir "$dir/1/$n/sub" && rmdir "$dir/1/$n/sub" &&
+			diff -r "$dir/tree" "$dir/1/$n/copy" || return 1
 		[ $((n % 3)) -ne 0 ] || rm -r "$dir/1/$n" || return 1
 	done
 	echo $n >"$dir/rounds"
@@ -190,7 +192,7 @@ changes_begin() {
 	start_server
 	arrived 2
 	changes_end
-	no_log_says 'did not (take|remove)'
+	no_log_says 'did not (take|make|remove)'
 }
 
 @test "an upgrade of the daemon, alone and beside others" {
@@ -246,6 +248,8 @@ missing() {
 	done
 	keeps_new "$dir/1/folder/new"
 	rm "$dir/1/folder/"{1..10} 5>&-
+	mkdir -p "$dir/1/folder/sub/in" 5>&-
+	mv "$dir/1/folder/20" "$dir/1/folder/m" 5>&-
 	kill -STOP "${mounts[1]}"
 	come 2 5>&-
 	grep -q 'nothing was heard of it\|has not ended and committed' "$dir/server.log"
@@ -262,6 +266,12 @@ missing() {
 	}
 	until_true 20 same
 	missing "$dir/1/folder" | diff - "$dir/missing"
+	! grep -qx 20 "$dir/missing" || [ "$(cat "$dir/2/folder/m")" = 20 ]
+	usable() {
+		mkdir -p "$dir/1/folder/sub/in" && echo in >"$dir/1/folder/sub/in/file" && ls "$dir/1/folder/sub/in"
+	}
+	until_true 20 usable
+	[ "$(cat "$dir/2/folder/sub/in/file")" = in ]
 	echo again >"$dir/1/folder/1"
 	[ "$(cat "$dir/2/folder/1")" = again ]
 	rm "$dir/1/folder/1"

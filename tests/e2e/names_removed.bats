@@ -127,6 +127,54 @@ server_lacks() {
 	holds_everywhere gone
 }
 
+# make_tree NAME: folders in folders, with files, links and a pipe.
+make_tree() {
+	local i
+	for i in {1..12}; do
+		mkdir -p "$mnt/$1/$i/deep/deeper"
+		echo "$i" >"$mnt/$1/$i/file"
+		echo "$i" >"$mnt/$1/$i/deep/file"
+		ln -s file "$mnt/$1/$i/link"
+	done
+	mkfifo "$mnt/$1/pipe"
+}
+
+@test "a tree is gone at once, though the server stands still" {
+	mount_rmem
+	make_tree tree
+	mkdir "$mnt/full"
+	touch "$mnt/full/file"
+	links=$(stat -c %h "$mnt")
+	# The mount learns what it has not made itself.
+	fsop uncache "$mnt"
+	find "$mnt" -ls >/dev/null
+	cd "$mnt/tree/1/deep"
+	suspend "$server_pid"
+	rm "$mnt"/tree/{1..12}/{link,file,deep/file} "$mnt/tree/pipe"
+	for i in {12..1}; do
+		rmdir "$mnt/tree/$i/deep/deeper" "$mnt/tree/$i/deep" "$mnt/tree/$i"
+	done
+	[ "$(stat -c %h "$mnt/tree")" -eq 2 ]
+	rmdir "$mnt/tree"
+	[ ! -e "$mnt/tree" ]
+	[ "$(stat -c %h "$mnt")" -eq $((links - 1)) ]
+	[ "$(stat -c %h .)" -eq 0 ]
+	run ! touch new
+	kill -CONT "$server_pid"
+	run ! rmdir "$mnt/full"
+	run ! ls new
+	cd /
+	gone() {
+		[ "$(ls "$mnt")" = full ] && [ "$(stat -c %h "$mnt")" -eq $((links - 1)) ]
+	}
+	holds_everywhere gone
+	is_free() {
+		[ "$(status_of '.exports[0].files')" -eq 3 ]
+	}
+	until_true 20 is_free
+	run ! grep -q 'did not take\|did not make\|did not remove' "$dir/daemon.log"
+}
+
 @test "a file that is open goes on without its name, and its memory comes back afterwards" {
 	mount_rmem
 	make_folder 3
@@ -177,6 +225,142 @@ server_lacks() {
 		[ "$(stat -c '%y %z' "$mnt/folder")" = "$before" ]
 	}
 	holds_everywhere looks
+}
+
+@test "a file has its new name at once, though the server stands still, and for all programs" {
+	mount_rmem
+	make_folder 9
+	mkdir "$mnt/other"
+	echo old >"$mnt/other/old"
+	ln "$mnt/folder/9" "$mnt/folder/9b"
+	exec 7<"$mnt/other/old"
+	suspend "$server_pid"
+	mv "$mnt/folder/1" "$mnt/folder/a"
+	mv "$mnt/folder/2" "$mnt/other/b"
+	mv "$mnt/folder/3" "$mnt/other/old"
+	mv "$mnt/folder/4" "$mnt/folder/5"
+	mv "$mnt/folder/9b" "$mnt/other/c"
+	[ ! -e "$mnt/folder/1" ]
+	[ -e "$mnt/folder/a" ]
+	[ "$(stat -c %h "$mnt/other/c")" -eq 2 ]
+	[ "$(stat -L -c %h /proc/self/fd/7)" -eq 0 ]
+	times=$(stat -c '%y %z' "$mnt/folder" "$mnt/other" "$mnt/other/b")
+	kill -CONT "$server_pid"
+	[ "$(cat <&7)" = old ]
+	exec 7<&-
+	looks() {
+		[ "$(cd "$mnt" && echo folder/* other/*)" = \
+			'folder/5 folder/6 folder/7 folder/8 folder/9 folder/a other/b other/c other/old' ] &&
+			[ "$(cat "$mnt"/folder/{a,5} "$mnt"/other/{b,old,c})" = "$(printf '%s\n' 1 4 2 3 9)" ] &&
+			[ "$(stat -c '%y %z' "$mnt/folder" "$mnt/other" "$mnt/other/b")" = "$times" ]
+	}
+	holds_everywhere looks
+	# One of them has two names.
+	all_are_named() {
+		[ "$(status_of '.exports[0].files')" -eq $(($(find "$mnt" | wc -l) - 1)) ]
+	}
+	until_true 20 all_are_named
+	run ! grep -q 'did not' "$dir/daemon.log"
+}
+
+@test "a file that was renamed can be anything else at once" {
+	mount_rmem
+	make_folder 9
+	cd "$mnt/folder"
+	mv 1 a
+	mv a 2
+	mv 2 b
+	rm b
+	mv 3 c
+	echo more >>c
+	chmod 600 c
+	mv 4 d
+	ln d e
+	mv 5 f
+	echo new >./5
+	mv 6 5
+	exec 7>n
+	echo text >&7
+	mv n 7
+	exec 7>&-
+	mv 8 g
+	mkdir 8
+	mv g 8
+	run ! mv -T 9 8
+	cd /
+	looks() {
+		cd "$mnt/folder"
+		[ "$(echo * 8/*)" = '5 7 8 9 c d e f 8/g' ] && [ "$(cat c)" = $'3\nmore' ] && [ "$(stat -c %a c)" = 600 ] &&
+			[ "$(stat -c %h d)" -eq 2 ] && [ "$(cat f 5 7 8/g 9)" = $'5\n6\ntext\n8\n9' ]
+		cd /
+	}
+	holds_everywhere looks
+}
+
+@test "fsync of a folder, or of any file, and a close make renames durable" {
+	mount_rmem
+	make_folder 9
+	for how in folder file close clean; do
+		echo "$how"
+		mv "$mnt/folder/1" "$mnt/folder/a"
+		case $how in
+		folder) sync "$mnt" ;;
+		file) sync "$mnt/folder/9" ;;
+		close) echo new >"$mnt/new" ;;
+		clean) : <>"$mnt/folder/9" ;;
+		esac
+		server_lacks folder/1
+		[ "$(cat "$mnt/folder/a")" = 1 ]
+		# The new mount looks up what it has not made.
+		mv "$mnt/folder/a" "$mnt/folder/1"
+		cat "$mnt/folder/1" "$mnt/folder/9" >/dev/null
+		[ ! -e "$mnt/folder/a" ]
+	done
+}
+
+@test "with sync or dirsync a file has its new name at the server when it is renamed" {
+	for option in sync dirsync; do
+		mount_rmem -o "$option"
+		make_folder 2
+		mv "$mnt/folder/1" "$mnt/folder/a"
+		server_lacks folder/1
+		rm -r "$mnt/folder"
+		umount_rmem
+	done
+}
+
+@test "files are renamed once, wherever the server dies meanwhile" {
+	mount_rmem
+	points=(commit.after:1 reply.sent:1 name.changed:9)
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(commit.before:1 reply.none:1 name.changed:{1,20})
+	for point in "${points[@]}"; do
+		mkdir "$mnt/$point"
+		make_files 40 "$point"
+		# The kernel looks up each new name, which this mount tells while it is connected. Ten are replaced.
+		suspend "$server_pid"
+		for i in {1..10}; do
+			mv "$mnt/$point/$i" "$mnt/$point/$((i + 10))"
+			mv "$mnt/$point/$((i + 20))" "$mnt/$point/m$((i - 1))"
+		done
+		kill_server
+		spawn_armed "$point"
+		expect_death "$point"
+		echo new >"$mnt/$point/5" &
+		writer=$!
+		start_server
+		wait "$writer"
+	done
+	everything() {
+		for point in "${points[@]}"; do
+			[ "$(cat "$mnt/$point"/{11..20})" = "$(printf '%s\n' {1..10})" ] &&
+				[ "$(cat "$mnt/$point"/m{0..9})" = "$(printf '%s\n' {21..30})" ] &&
+				[ "$(cat "$mnt/$point/5")" = new ] && [ "$(entries "$mnt/$point")" -eq 31 ]
+		done
+	}
+	everything
+	remount
+	everything
+	run ! grep -q 'did not' "$dir/daemon.log"
 }
 
 @test "fsync of a folder, or of any file, and a close make removals durable" {
@@ -294,7 +478,7 @@ fill() {
 	everything
 	remount
 	everything
-	run ! grep -q 'did not take\|did not remove' "$dir/daemon.log"
+	run ! grep -q 'did not take\|did not make\|did not remove' "$dir/daemon.log"
 }
 
 # dies SEED POINT: two programs make and remove files, and the daemon dies there, or, if that is a number, so
@@ -302,7 +486,7 @@ fill() {
 dies() {
 	local runners=() which
 	mount_rmem
-	mkdir -p "$mnt/$1.b"/{0..2}
+	mkdir -p "$mnt/$1.a" "$mnt/$1.b"/{0..2}
 	umount_rmem
 	if [[ $2 == *.* ]]; then
 		RMEMFS_CRASH_AT=$2 mount_rmem
@@ -310,7 +494,6 @@ dies() {
 		mount_rmem
 	fi
 	for which in a b; do
-		mkdir -p "$mnt/$1.$which"
 		ordered run "$mnt/$1.$which" "$dir/progress.$which" "$1$((1 + ${#runners[@]}))" 100000 \
 			2>>"$dir/ordered.log" 3>&- &
 		runners+=($!)
@@ -327,8 +510,8 @@ dies() {
 }
 
 @test "a daemon that is killed leaves a beginning of all that was to be, with all that was closed" {
-	local seed=0 points=(removed.before:30 removed.answered:2 200)
-	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(removed.{before,answered}:{1..60..4} {100..900..50})
+	local seed=0 points=(names.before:30 names.answered:2 200)
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(names.{before,answered}:{1..60..4} {100..900..50})
 	for point in "${points[@]}"; do
 		seed=$((seed + 1))
 		echo "$point"

@@ -9,8 +9,8 @@
  * it durable, or a later one, up to the one that was under way. Prints which
  *
  * A file has the number of the step that made it. With `large` it has that again and again in some
- * files, up to LARGE_BYTES. The close of a file, fsync of the folder, RENAME and MKDIR are steps
- * that make all before them durable; a removal alone is not.
+ * files, up to LARGE_BYTES. The close of a file and fsync of the folder are steps that make all
+ * before them durable; UNLINK, RENAME, MKDIR and RMDIR are not.
  */
 #include <err.h>
 #include <errno.h>
@@ -83,9 +83,14 @@ static struct step choose(struct tree *t)
 	case 0:
 		return sync_all;
 	case 1:
+	case 3:
+	case 4:
 		s.kind = TOGGLE_FOLDER;
 		return s;
 	case 2:
+	case 5:
+	case 6:
+	case 7:
 		s.kind = RENAME;
 		break;
 	default:
@@ -220,24 +225,35 @@ static bool has_folders(void)
 	return true;
 }
 
+static bool is_durable(const struct step *s)
+{
+	return s->kind == MAKE || s->kind == SYNC;
+}
+
 static int run(const char *dir, const char *log, const char *seed, uint64_t nsteps)
 {
 	volatile struct progress *p = map_log(log, O_RDWR | O_CREAT | O_TRUNC);
 	struct tree t = tree_of(seed);
 
-	if (chdir(dir) < 0 || !has_folders())
+	if (chdir(dir) < 0)
 		err(2, "%s", dir);
+	if (!has_folders()) {
+		warn("%s: its folders", dir);
+		return 1;
+	}
 	while (t.step < nsteps) {
 		struct step s = choose(&t);
+		bool durable;
 
 		p->begun = t.step + 1;
 		if (carry_out(&t, &s) < 0) {
 			warn("step %llu of kind %d", (unsigned long long)t.step + 1, s.kind);
 			return 1;
 		}
+		durable = is_durable(&s);
 		take(&t, &s);
 		p->ended = t.step;
-		if (s.kind != REMOVE)
+		if (durable)
 			p->durable = t.step;
 	}
 	return 0;

@@ -62,6 +62,29 @@ static void walk_makings(const struct rpc_tail *tail)
 	demand(!r.truncated && n && n <= MAKES_MAX);
 }
 
+static void walk_names(const struct rpc_tail *tail)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_name_change change;
+
+	while (rpc_get_name_change(&r, &change)) {
+		demand(change.name.len && !memchr(change.name.s, '/', change.name.len));
+		demand(change.kind != NAME_MOVE ||
+			(change.new_name.len &&
+				!memchr(change.new_name.s, '/', change.new_name.len)));
+	}
+	demand(!r.truncated);
+}
+
+static void walk_makes(const struct rpc_makes *makes)
+{
+	struct rpc_tail names, files;
+
+	rpc_makes_parts(makes, &names, &files);
+	walk_names(&names);
+	walk_makings(&files);
+}
+
 static void try_request(uint32_t version, const uint8_t *data, size_t len)
 {
 	struct rpc_request q;
@@ -72,7 +95,9 @@ static void try_request(uint32_t version, const uint8_t *data, size_t len)
 	if (q.op == RPC_COMMIT)
 		walk_extents(&q.commit.tail);
 	if (q.op == RPC_MAKE)
-		walk_makings(&q.makes.tail);
+		walk_makes(&q.makes);
+	if (q.op == RPC_NAMES)
+		walk_names(&q.names.tail);
 	demand_same(
 		rpc_request_encode(&q, version, out, sizeof(out), &out_len), out_len, data, len);
 }

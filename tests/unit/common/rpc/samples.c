@@ -51,14 +51,14 @@ struct rpc_tail extents_tail(void)
 }
 
 /* As long as all tails here. */
-static struct rpc_tail removals_tail(void)
+static struct rpc_tail names_tail(void)
 {
 	struct wire_out w;
 
 	wire_out_init(&w, tail_bytes, sizeof(tail_bytes));
-	rpc_put_removal(&w, &(struct rpc_removal){1, 9, -7, true, str("a")});
-	rpc_put_removal(&w,
-		&(struct rpc_removal){UINT64_MAX, 8, 0, false, str("..twenty-four-more-bytes!")});
+	rpc_put_name_change(&w, &(struct rpc_name_change){1, 9, -7, true, str("a")});
+	rpc_put_name_change(&w, &(struct rpc_name_change){UINT64_MAX, 8, 0, false, str("..seven"),
+					NAME_MKDIR, 01755, 022, 5, 6});
 	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
 }
 
@@ -160,7 +160,8 @@ struct rpc_request request_of(unsigned op)
 			.rdev = 3,
 			.want_pages = 256,
 			.exclusive = true,
-			.numbers = op == RPC_CREATE ? NUMBERS_MORE : NUMBERS_NONE,
+			.numbers =
+				op == RPC_CREATE || op == RPC_MKDIR ? NUMBERS_MORE : NUMBERS_NONE,
 			.name = str("n"),
 			.target = op == RPC_SYMLINK ? str("../a/target") : (struct rpc_str){0}};
 		break;
@@ -178,8 +179,8 @@ struct rpc_request request_of(unsigned op)
 	case RPC_MAKE:
 		q.makes = (struct rpc_makes){NUMBERS_ANEW, makings_tail()};
 		break;
-	case RPC_REMOVALS:
-		q.removals.tail = removals_tail();
+	case RPC_NAMES:
+		q.names = (struct rpc_names){names_tail(), NUMBERS_MORE};
 		break;
 	case RPC_GRANT:
 		q.grant = (struct rpc_grant){256, true};
@@ -323,7 +324,7 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_LINK:
 	case RPC_LEASE:
 		fill_entry(&p.entry);
-		if (op == RPC_CREATE)
+		if (op == RPC_CREATE || op == RPC_MKDIR)
 			p.entry.lent = (struct rpc_lent){70, 3};
 		break;
 	case RPC_GETATTR:
@@ -335,14 +336,14 @@ struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_MAKE:
 		p.makes = (struct rpc_makes_reply){
-			3, {0, -EEXIST, -EINVAL}, {1ull << 40, NUMBERS_LENT}};
+			3, {0, -EEXIST, -EINVAL}, {1ull << 40, NUMBERS_LENT}, {5, EIO, {0}}};
 		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:
 		p.remove = (struct rpc_remove_reply){attr_of(8), attr_of(1), 77};
 		break;
-	case RPC_REMOVALS:
-		p.removals = (struct rpc_removals_reply){300, 70000};
+	case RPC_NAMES:
+		p.names = (struct rpc_names_reply){300, 70000, {71, 4}};
 		break;
 	case RPC_RENAME:
 		p.rename =

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "daemon/barrier/conversion.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
 #include "daemon/serve/way.h"
@@ -140,17 +140,17 @@ static void step__waits_for_names_that_were_removed_here(void **state)
 	step_all();
 	assert_int_equal(phase(), CONVERSION_STILL);
 	pthread_mutex_lock(&gone->lock);
-	removed_add_locked(fx.fs.removed, removed_new(gone, fx.inode, "gone", 1));
+	name_queue_add_locked(fx.fs.name_queue, name_change_new(gone, fx.inode, "gone", 1));
 	pthread_mutex_unlock(&gone->lock);
 	step_all();
 	/* It is on its way. */
 	assert_int_equal(fs_thread_of(fx.threads[2])->nbackground, 1);
 	assert_int_equal(phase(), CONVERSION_STILL);
-	assert_true(removed_any(fx.fs.removed));
+	assert_true(name_queue_any(fx.fs.name_queue));
 	fx.session.ended = true;
 	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
 		remote_tick(fx.threads[i], now_ms());
-	assert_false(removed_any(fx.fs.removed));
+	assert_false(name_queue_any(fx.fs.name_queue));
 	conversion_is_over(&fx.fs);
 	inode_put(gone);
 }

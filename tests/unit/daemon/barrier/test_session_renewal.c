@@ -15,7 +15,7 @@
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/unmade.h"
 #include "daemon/serve/fs.h"
 #include "daemon/serve/way.h"
@@ -438,7 +438,7 @@ static struct inode *add_gone(void)
 	inode->type = S_IFREG;
 	inode->orphan = true;
 	pthread_mutex_lock(&inode->lock);
-	removed_add_locked(fx.fs.removed, removed_new(inode, fx.inode, "gone", 1));
+	name_queue_add_locked(fx.fs.name_queue, name_change_new(inode, fx.inode, "gone", 1));
 	pthread_mutex_unlock(&inode->lock);
 	return inode;
 }
@@ -461,7 +461,7 @@ static void names__that_were_changed_here_are_as_the_server_has_them(void **stat
 		remote_tick(fx.threads[i], now_ms());
 	renew();
 	assert_true(atomic_load(&fx.fs.sharing));
-	assert_false(removed_any(fx.fs.removed));
+	assert_false(name_queue_any(fx.fs.name_queue));
 	assert_false(gone->orphan);
 	assert_false(unmade_any(fx.fs.unmade));
 	assert_null(new->unmade);

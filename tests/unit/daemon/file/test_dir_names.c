@@ -50,9 +50,13 @@ static void names_add__is_there_until_removed(void **state)
 	assert_true(dir_names_lack(&n, 16));
 	dir_names_remove(&n, 0);
 	dir_names_remove(&n, 16);
+	assert_false(dir_names_are_none(&n));
 	assert_true(dir_names_lack(&n, 0));
 	assert_false(dir_names_lack(&n, 8));
+	dir_names_remove(&n, 8);
+	assert_true(dir_names_are_none(&n));
 	dir_names_forget(&n, *state);
+	assert_false(dir_names_are_none(&n));
 }
 
 /* Two names, or a name that is made again before its removal is known. */

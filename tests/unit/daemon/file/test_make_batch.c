@@ -25,7 +25,9 @@ static struct fs_fixture fx;
 static struct make_batch batch;
 static struct file files[FILES];
 static uint8_t extents[MAKE_BATCH_EXTENTS * RPC_EXTENT_BYTES];
-static unsigned nasked, ncame;
+static unsigned nasked, ncame, nbefore, nback;
+static enum name_along along;
+static int names_status;
 
 static struct rpc_making making_of(const struct file *f)
 {
@@ -70,7 +72,40 @@ static void numbers_came(struct io_thread *thread, const struct rpc_lent *lent)
 	ncame += lent->n;
 }
 
-static const struct make_hooks hooks = {fill, answered, again, ask_numbers, numbers_came};
+/* One change of a name, if there is one. */
+static enum name_along names_before(
+	struct io_thread *thread, struct name_behind *behind, struct wire_out *w)
+{
+	const struct rpc_name_change change = {1, 9, .name = {"gone", 4}};
+
+	if (along == ALONG_TAKEN)
+		rpc_put_name_change(w, &change);
+	nbefore++;
+	return along;
+}
+
+static bool names_answered(struct io_thread *thread, int status, const struct rpc_names_reply *rep)
+{
+	names_status = status ? status : -(int)rep->refused;
+	along = ALONG_NONE;
+	return !names_status;
+}
+
+static void names_back(struct io_thread *thread)
+{
+	nback++;
+}
+
+static const struct make_hooks hooks = {
+	.fill = fill,
+	.answered = answered,
+	.again = again,
+	.names_before = names_before,
+	.names_answered = names_answered,
+	.names_back = names_back,
+	.ask_numbers = ask_numbers,
+	.numbers_came = numbers_came,
+};
 
 static int setup(void **state)
 {
@@ -87,7 +122,9 @@ static int setup(void **state)
 	for (unsigned i = 0; i < MAKE_BATCH_EXTENTS; i++)
 		rpc_put_extent(&w, &(struct extent){.fpage = 2 * i, .npages = 1, .page = 2 * i});
 	make_batch_init(&batch, fx.threads[0], &hooks);
-	nasked = ncame = 0;
+	nasked = ncame = nbefore = nback = 0;
+	along = ALONG_NONE;
+	names_status = NOT_TOLD;
 	return 0;
 }
 
@@ -111,12 +148,16 @@ static void add(unsigned i)
 static unsigned count_in(unsigned message)
 {
 	struct make_message *m = &batch.messages[message];
-	struct wire_in r = rpc_tail_reader(&m->rpc.req.makes.tail);
+	struct rpc_tail names, made;
 	struct rpc_making making;
+	struct wire_in r;
 	unsigned n = 0;
 
 	if (!m->n)
 		return 0;
+	rpc_makes_parts(&m->rpc.req.makes, &names, &made);
+	assert_int_equal(m->names, names.len != 0);
+	r = rpc_tail_reader(&made);
 	while (rpc_get_making(&r, &making)) {
 		const struct file *f = container_of(m->entries[n], struct file, entry);
 
@@ -289,6 +330,100 @@ static void reply__of_too_few_is_an_error(void **state)
 	assert_int_equal(files[3].status, -EPROTO);
 }
 
+/* Two files that wait, with names before them. */
+static void send_two_behind_names(void)
+{
+	along = ALONG_TAKEN;
+	make_batch_hold(&batch);
+	add(0);
+	add(1);
+	make_batch_let_go(&batch);
+	assert_int_equal(count_in(0), 2);
+	assert_true(batch.messages[0].names);
+}
+
+static void names__go_before_the_files(void **state)
+{
+	send_two_behind_names();
+	answer_all_made(0);
+	assert_int_equal(names_status, 0);
+	assert_int_equal(files[0].status, 0);
+	assert_int_equal(files[1].status, 0);
+}
+
+static void names__that_are_refused_leave_the_files_for_the_next_message(void **state)
+{
+	send_two_behind_names();
+	answer(0, (struct rpc_reply){.makes = {.names.refused = ENOENT}});
+	assert_int_equal(names_status, -ENOENT);
+	assert_int_equal(files[0].status, NOT_TOLD);
+	assert_int_equal(files[1].nagain, 1);
+	assert_int_equal(count_in(0), 2);
+	assert_false(batch.messages[0].names);
+	answer_all_made(0);
+	assert_int_equal(files[1].status, 0);
+}
+
+/* The names may be the reason. */
+static void file__that_was_refused_with_names_goes_alone(void **state)
+{
+	along = ALONG_TAKEN;
+	make_batch_hold(&batch);
+	add(0);
+	make_batch_let_go(&batch);
+	answer(0, (struct rpc_reply){.status = -EIO});
+	assert_int_equal(names_status, -EIO);
+	assert_int_equal(files[0].status, NOT_TOLD);
+	assert_int_equal(count_in(0), 1);
+	answer(0, (struct rpc_reply){.status = -EIO});
+	assert_int_equal(files[0].status, -EIO);
+}
+
+static void names__that_cannot_go_along_are_waited_for(void **state)
+{
+	along = ALONG_BEHIND;
+	make_batch_hold(&batch);
+	add(0);
+	make_batch_let_go(&batch);
+	assert_int_equal(count_in(0), 0);
+	/* Files that come later wait for the same. */
+	assert_true(make_batch_waits(&batch));
+	add(1);
+	make_batch_hold(&batch);
+	make_batch_let_go(&batch);
+	assert_int_equal(nbefore, 1);
+	along = ALONG_NONE;
+	io_thread_call(fx.threads[0], &batch.behind.call);
+	fs_fixture_turn(&fx, 0);
+	assert_int_equal(count_in(0), 2);
+	answer_all_made(0);
+	assert_int_equal(files[1].status, 0);
+}
+
+static void names__go_back_if_no_file_is_left(void **state)
+{
+	along = ALONG_TAKEN;
+	files[0].fails = true;
+	make_batch_hold(&batch);
+	add(0);
+	make_batch_let_go(&batch);
+	assert_int_equal(count_in(0), 0);
+	assert_int_equal(nback, 1);
+	assert_int_equal(files[0].status, -EIO);
+}
+
+/* Its lock is held when it is added. */
+static void file__with_names_before_it_is_sent_in_the_next_turn(void **state)
+{
+	along = ALONG_TAKEN;
+	make_batch_add(&batch, &files[0].entry);
+	make_batch_add(&batch, &files[1].entry);
+	assert_int_equal(count_in(0), 0);
+	fs_fixture_turn(&fx, 0);
+	assert_int_equal(count_in(0), 2);
+	answer_all_made(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +438,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			all__are_told_that_the_session_has_ended, setup, teardown),
 		cmocka_unit_test_setup_teardown(reply__of_too_few_is_an_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(names__go_before_the_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names__that_are_refused_leave_the_files_for_the_next_message, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			file__that_was_refused_with_names_goes_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names__that_cannot_go_along_are_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(names__go_back_if_no_file_is_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			file__with_names_before_it_is_sent_in_the_next_turn, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,11 +5,13 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "daemon/barrier/conversion.h"
 #include "daemon/file/inode_names.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/file/unmade.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/ops/ops.h"
@@ -63,6 +65,110 @@ static void create__is_answered_without_the_server(void **state)
 	assert_non_null(made->unmade);
 	assert_int_equal(unmade_count(fx.fs.unmade), 1);
 	inode_put(made);
+}
+
+static bool mkdir_asks(void)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_MKDIR);
+
+	req->args.mode = 01777;
+	req->args.umask = 022;
+	op_mkdir(req);
+	return op_of(req)->call.req.op == RPC_MKDIR;
+}
+
+static void mkdir__is_answered_without_the_server(void **state)
+{
+	struct inode *made;
+	struct attr attr;
+
+	fx.inode->attr.mode |= S_ISGID;
+	fx.inode->attr.gid = 77;
+	assert_false(mkdir_asks());
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+	made = inode_find(&fx.fs, NUMBER);
+	assert_non_null(made->queued);
+	assert_int_equal(made->queued->kind, NAME_MKDIR);
+	assert_true(inode_attr(made, &attr));
+	assert_int_equal(attr.mode, S_IFDIR | S_ISGID | 01755);
+	assert_int_equal(attr.gid, 77);
+	assert_int_equal(attr.nlink, 2);
+	assert_int_equal(fx.inode->attr.nlink, 3);
+	assert_true(inode_names_lack(made, "any"));
+	assert_int_equal(unmade_count(fx.fs.unmade), 1);
+	inode_put(made);
+}
+
+static void mkdir__asks_where_a_file_is_not_made(void **state)
+{
+	fx.inode->attr.flags |= ATTR_DEFAULT_ACL;
+	assert_true(mkdir_asks());
+	fx.inode->attr.flags = 0;
+	inode_names_add(fx.inode, "name");
+	assert_true(mkdir_asks());
+	assert_int_equal(fx.inode->attr.nlink, 2);
+}
+
+static struct rpc_call *sent(void)
+{
+	struct list *reserved = &fx.remotes[0].rpc_waiting_reserved;
+
+	assert_false(list_empty(reserved));
+	return list_entry(reserved->next, struct rpc_call, link);
+}
+
+static void answer_names(uint16_t done, uint32_t refused)
+{
+	struct rpc_call *call = sent();
+	struct rpc_reply rep = {.op = RPC_NAMES, .names = {done, refused, {200, 5}}};
+
+	assert_int_equal(call->req.op, RPC_NAMES);
+	assert_true(rpc_cancel(fx.threads[0], call));
+	call->done(call, &rep);
+	fs_fixture_turn(&fx, 0);
+}
+
+static void mkdir__is_told_and_brings_numbers(void **state)
+{
+	struct inode *made;
+
+	assert_false(mkdir_asks());
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	/* The number may be the last one, and still counts. */
+	assert_int_equal(sent()->req.names.numbers, NUMBERS_MORE);
+	answer_names(1, 0);
+	made = inode_find(&fx.fs, NUMBER);
+	assert_null(made->queued);
+	inode_put(made);
+	assert_int_equal(unmade_count(fx.fs.unmade), 0);
+	assert_int_equal(unmade_take_number(fx.fs.unmade), 200);
+}
+
+static void mkdir__that_the_server_refuses_is_not_believed(void **state)
+{
+	struct inode *made;
+
+	assert_false(mkdir_asks());
+	made = inode_find(&fx.fs, NUMBER);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	answer_names(0, EIO);
+	assert_false(made->attr_valid);
+	assert_false(made->orphan);
+	assert_false(fx.inode->attr_valid);
+	assert_int_equal(fx.inode->names_error, -EIO);
+	assert_int_equal(unmade_count(fx.fs.unmade), 0);
+	inode_put(made);
+}
+
+/* A removal of it is the server's, behind it. */
+static void rmdir__of_a_directory_that_the_server_does_not_know_waits(void **state)
+{
+	struct request *req;
+
+	assert_false(mkdir_asks());
+	req = fs_fixture_make(&fx, 1, 0, OP_RMDIR);
+	op_rmdir(req);
+	assert_int_equal(op_of(req)->wait, OP_AT_NAMES);
 }
 
 /* A hostile server lent the number of a file that is there. */
@@ -221,6 +327,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(create__is_answered_without_the_server),
+		CASE(mkdir__is_answered_without_the_server),
+		CASE(mkdir__asks_where_a_file_is_not_made),
+		CASE(mkdir__is_told_and_brings_numbers),
+		CASE(mkdir__that_the_server_refuses_is_not_believed),
+		CASE(rmdir__of_a_directory_that_the_server_does_not_know_waits),
 		CASE(create__takes_no_number_of_an_inode),
 		CASE(create__takes_no_number_where_the_server_makes_the_file),
 		CASE(create__asks_where_there_are_quotas),

@@ -465,6 +465,65 @@ static void makes__with_data_are_refused_where_memory_is_lost(void **state)
 	assert_int_equal(fx_lookup(dir, "size"), -ENOENT);
 }
 
+/* Sends the name changes of w and a file behind them. */
+static int send_behind(const struct wire_out *names, struct rpc_making m)
+{
+	static uint8_t tail[RPC_MSG_BYTES];
+	size_t n = wire_out_len(names);
+	struct wire_out w;
+
+	memcpy(tail, fx.out, n);
+	wire_out_init(&w, tail + n, sizeof(tail) - n);
+	assert_true(rpc_put_making(&w, &m));
+	return FX_RUN(.op = RPC_MAKE,
+		.makes = {NUMBERS_NONE,
+			{tail, (uint32_t)(n + wire_out_len(&w)), RMEMFS_WIRE_VERSION},
+			(uint16_t)n});
+}
+
+static void make__comes_behind_the_names_before_it(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE), old = fx_file(dir, "old");
+	struct rpc_name_change gone = {dir, old, fx.ctx.now, .name = fx_str("old")};
+	struct rpc_name_change sub = {
+		dir, first, fx.ctx.now, .name = fx_str("old"), .kind = NAME_MKDIR, .mode = 0755};
+	struct rpc_making m = making(first + 1, "in");
+	struct wire_out w;
+
+	m.make.parent = first;
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	assert_true(rpc_put_name_change(&w, &gone));
+	assert_true(rpc_put_name_change(&w, &sub));
+	assert_int_equal(send_behind(&w, m), 0);
+	assert_int_equal(fx.rep.makes.names.done, 2);
+	assert_int_equal(fx.rep.makes.names.refused, 0);
+	assert_int_equal(fx.rep.makes.n, 1);
+	assert_int_equal(fx.rep.makes.status[0], 0);
+	assert_int_equal(fx_lookup(first, "in"), 0);
+}
+
+static void make__is_not_looked_at_behind_a_name_that_is_refused(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE);
+	struct rpc_name_change sub = {
+		dir, first, fx.ctx.now, .name = fx_str("sub"), .kind = NAME_MKDIR, .mode = 0755};
+	struct rpc_name_change gone = {dir, 77, fx.ctx.now, .name = fx_str("missing")};
+	struct wire_out w;
+
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	assert_true(rpc_put_name_change(&w, &sub));
+	assert_true(rpc_put_name_change(&w, &gone));
+	assert_int_equal(send_behind(&w, making(first + 1, "a")), 0);
+	assert_int_equal(fx.rep.makes.names.done, 1);
+	assert_int_equal(fx.rep.makes.names.refused, ENOENT);
+	assert_int_equal(fx.rep.makes.n, 0);
+	assert_int_equal(fx_lookup(dir, "sub"), 0);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	/* The number of the directory is used up. */
+	assert_int_equal(make(first, "a"), -EINVAL);
+	assert_int_equal(make(first + 1, "a"), 0);
+}
+
 static void makes__of_squashed_users_become_less_each(void **state)
 {
 	uint64_t first = lend(NUMBERS_MORE);
@@ -502,6 +561,8 @@ int main(void)
 		MAKE_TEST(makes__that_find_no_room_beside_others_come_again),
 		MAKE_TEST(makes__find_room_in_a_full_store),
 		MAKE_TEST(makes__with_data_are_refused_where_memory_is_lost),
+		MAKE_TEST(make__comes_behind_the_names_before_it),
+		MAKE_TEST(make__is_not_looked_at_behind_a_name_that_is_refused),
 		MAKE_TEST(makes__of_squashed_users_become_less_each),
 	};
 

@@ -10,14 +10,14 @@
 
 #include "daemon/file/commit.h"
 #include "daemon/file/last_resort.h"
-#include "daemon/file/removed.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/ops/ops.h"
 #include "tests/unit/daemon/fs_fixture.h"
 
 enum { PARENT = 60, OTHER = 61, FIRST_INO = 1000 };
 
 static struct fs_fixture fx;
-static struct removed_names *r;
+static struct name_queue *r;
 static bool in_use;
 static unsigned nsettled, nrefused;
 static int refused_by, went, nwent;
@@ -29,24 +29,24 @@ static bool gives_up_locked(struct inode *inode)
 
 static void settle(struct inode *inode, struct io_thread *thread)
 {
-	assert_null(inode->removed);
+	assert_null(inode->queued);
 	nsettled++;
 }
 
-static void refused(struct inode *inode, const struct removed *one, int status)
+static void refused(struct inode *inode, const struct name_change *one, int status)
 {
 	refused_by = status;
 	nrefused++;
 }
 
-static const struct removed_hooks hooks = {gives_up_locked, settle, refused};
+static const struct name_hooks hooks = {gives_up_locked, settle, refused};
 
 static int setup(void **state)
 {
 	if (fs_fixture_init(&fx))
 		return -1;
 	fx.fs.sharing = fx.session.sharing = false;
-	r = fx.fs.removed;
+	r = fx.fs.name_queue;
 	r->hooks = &hooks;
 	in_use = false;
 	nsettled = nrefused = 0;
@@ -63,13 +63,13 @@ static int teardown(void **state)
 static void take_away(uint64_t ino, uint64_t parent, const char *name)
 {
 	struct inode *inode = inode_get(&fx.fs, ino), *dir = inode_get(&fx.fs, parent);
-	struct removed *one = removed_new(inode, dir, name, 5);
+	struct name_change *one = name_change_new(inode, dir, name, 5);
 
 	assert_non_null(one);
 	pthread_mutex_lock(&inode->lock);
-	removed_add_locked(r, one);
+	name_queue_add_locked(r, one);
 	pthread_mutex_unlock(&inode->lock);
-	removed_added(r, fx.threads[0]);
+	name_queue_added(r, fx.threads[0]);
 	inode_put(inode);
 	inode_put(dir);
 }
@@ -103,15 +103,15 @@ static const char *told(void)
 {
 	static char text[4096];
 	const struct rpc_call *call = next_call();
-	struct rpc_removal removal;
+	struct rpc_name_change removal;
 	struct wire_in in;
 	size_t at = 0;
 
 	text[0] = '\0';
-	if (!call || call->req.op != RPC_REMOVALS)
+	if (!call || call->req.op != RPC_NAMES)
 		return text;
-	in = rpc_tail_reader(&call->req.removals.tail);
-	while (rpc_get_removal(&in, &removal))
+	in = rpc_tail_reader(&call->req.names.tail);
+	while (rpc_get_name_change(&in, &removal))
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s%s", at ? " " : "",
 			removal.name.len, removal.name.s, removal.keep ? "+" : "");
 	return text;
@@ -130,12 +130,12 @@ static void end_call(const struct rpc_reply *rep)
 
 static void answer(uint16_t done, uint32_t refusal)
 {
-	end_call(&(struct rpc_reply){.op = RPC_REMOVALS, .removals = {done, refusal}});
+	end_call(&(struct rpc_reply){.op = RPC_NAMES, .names = {done, refusal}});
 }
 
 static void refuse_all(int status)
 {
-	end_call(&(struct rpc_reply){.op = RPC_REMOVALS, .status = status});
+	end_call(&(struct rpc_reply){.op = RPC_NAMES, .status = status});
 }
 
 static void answered(struct request *req, const struct rpc_reply *rep)
@@ -179,94 +179,94 @@ static bool goes(uint16_t op, uint64_t dir, const char *name)
 	return at_once;
 }
 
-static void removed__are_queued_until_they_are_wanted(void **state)
+static void name_queue__are_queued_until_they_are_wanted(void **state)
 {
 	take_away(10, PARENT, "a");
 	take_away(11, OTHER, "b");
 	assert_string_equal(told(), "");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	assert_string_equal(told(), "a b");
 	/* One message at a time: this one comes behind. */
 	take_away(12, PARENT, "c");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	answer(2, 0);
 	assert_int_equal(nsettled, 2);
 	assert_string_equal(told(), "c");
 	answer(1, 0);
 	assert_string_equal(told(), "");
-	assert_false(removed_any(r));
+	assert_false(name_queue_any(r));
 	assert_int_equal(nrefused, 0);
 }
 
-static void removed__as_many_as_a_message_takes_are_sent(void **state)
+static void name_queue__as_many_as_a_message_takes_are_sent(void **state)
 {
-	take_some(REMOVED_MESSAGE - 1);
+	take_some(NAME_MESSAGE - 1);
 	assert_null(next_call());
 	take_some(1);
 	assert_non_null(next_call());
-	take_some(REMOVED_QUEUE - 1);
-	assert_true(removed_has_room(r));
+	take_some(NAME_QUEUE - 1);
+	assert_true(name_queue_has_room(r));
 	take_some(1);
-	assert_false(removed_has_room(r));
-	for (unsigned i = 0; i < REMOVED_QUEUE / REMOVED_MESSAGE + 1; i++)
-		answer(REMOVED_MESSAGE, 0);
-	assert_false(removed_any(r));
+	assert_false(name_queue_has_room(r));
+	for (unsigned i = 0; i < NAME_QUEUE / NAME_MESSAGE + 1; i++)
+		answer(NAME_MESSAGE, 0);
+	assert_false(name_queue_any(r));
 	assert_null(next_call());
 }
 
-static void removed__long_names_fill_more_messages(void **state)
+static void name_queue__long_names_fill_more_messages(void **state)
 {
 	char name[NAME_BYTES_MAX + 1];
 	unsigned n = 0;
 
 	memset(name, 'n', sizeof(name));
 	name[NAME_BYTES_MAX] = '\0';
-	for (unsigned i = 0; i < REMOVED_MESSAGE; i++)
+	for (unsigned i = 0; i < NAME_MESSAGE; i++)
 		take_away(FIRST_INO + i, PARENT, name);
-	while (removed_any(r)) {
+	while (name_queue_any(r)) {
 		struct rpc_call *call = next_call();
-		uint64_t len = call->req.removals.tail.len;
+		uint64_t len = call->req.names.tail.len;
 
-		assert_true(len && len <= REMOVED_TAIL_BYTES);
-		answer((uint16_t)(len / (RPC_REMOVAL_BYTES + NAME_BYTES_MAX)), 0);
-		removed_flush(r, fx.threads[0]);
+		assert_true(len && len <= NAME_TAIL_BYTES);
+		answer((uint16_t)(len / rpc_name_change_bytes(NAME_REMOVE, NAME_BYTES_MAX, 0)), 0);
+		name_queue_flush(r, fx.threads[0]);
 		n++;
 	}
-	assert_int_equal(nsettled, REMOVED_MESSAGE);
+	assert_int_equal(nsettled, NAME_MESSAGE);
 	assert_true(n > 1);
 }
 
-static void removed__one_in_use_is_kept(void **state)
+static void name_queue__one_in_use_is_kept(void **state)
 {
 	take_away(10, PARENT, "a");
 	in_use = true;
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	assert_string_equal(told(), "a+");
 	answer(1, 0);
 }
 
 /* The others are not held up. */
-static void removed__what_the_server_refuses_is_told(void **state)
+static void name_queue__what_the_server_refuses_is_told(void **state)
 {
 	take_away(10, PARENT, "a");
 	take_away(11, PARENT, "b");
 	take_away(12, PARENT, "c");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	answer(1, ESTALE);
 	assert_int_equal(nrefused, 1);
 	assert_int_equal(refused_by, -ESTALE);
 	assert_string_equal(told(), "c");
 	answer(1, 0);
-	assert_false(removed_any(r));
+	assert_false(name_queue_any(r));
 	assert_int_equal(nsettled, 3);
 }
 
-static void removed__a_message_that_is_refused_is_tried_in_parts(void **state)
+static void name_queue__a_message_that_is_refused_is_tried_in_parts(void **state)
 {
 	take_away(10, PARENT, "a");
 	take_away(11, PARENT, "b");
 	take_away(12, PARENT, "c");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	refuse_all(-EIO);
 	assert_string_equal(told(), "a");
 	answer(1, 0);
@@ -278,38 +278,38 @@ static void removed__a_message_that_is_refused_is_tried_in_parts(void **state)
 	/* Later ones go together again. */
 	take_away(13, PARENT, "d");
 	take_away(14, PARENT, "e");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	assert_string_equal(told(), "d e");
 	answer(2, 0);
 }
 
 /* The store has room for one only, or a hostile server tells of none. */
-static void removed__what_is_left_is_sent_again(void **state)
+static void name_queue__what_is_left_is_sent_again(void **state)
 {
 	take_away(10, PARENT, "a");
 	take_away(11, PARENT, "b");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	answer(1, 0);
 	assert_string_equal(told(), "b");
 	answer(0, 0);
 	assert_int_equal(refused_by, -EPROTO);
-	assert_false(removed_any(r));
+	assert_false(name_queue_any(r));
 	take_away(10, PARENT, "a");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	answer(7, EIO);
-	assert_false(removed_any(r));
+	assert_false(name_queue_any(r));
 	assert_int_equal(nrefused, 1);
 }
 
-static void removed__all_end_with_the_session(void **state)
+static void name_queue__all_end_with_the_session(void **state)
 {
 	take_away(10, PARENT, "a");
 	take_away(11, PARENT, "b");
-	removed_flush(r, fx.threads[0]);
+	name_queue_flush(r, fx.threads[0]);
 	fx.session.lost = true;
 	refuse_all(-ESTALE);
 	assert_int_equal(nrefused, 2);
-	assert_false(removed_any(r));
+	assert_false(name_queue_any(r));
 }
 
 static void request__that_changes_something_comes_behind_all(void **state)
@@ -318,7 +318,7 @@ static void request__that_changes_something_comes_behind_all(void **state)
 
 	take_away(10, PARENT, "a");
 	req = ask(RPC_RMDIR, OTHER, "other");
-	assert_int_equal(op_of(req)->wait, OP_AT_REMOVED);
+	assert_int_equal(op_of(req)->wait, OP_AT_NAMES);
 	assert_string_equal(told(), "a");
 	/* It does not wait for those that come later. */
 	take_away(11, PARENT, "b");
@@ -365,6 +365,108 @@ static void commit__comes_behind(void **state)
 	assert_int_equal(fs_thread_of(fx.threads[0])->nbackground, 1);
 }
 
+static struct name_behind behind;
+static uint8_t along_bytes[RPC_MSG_BYTES];
+static unsigned nwoken;
+
+static void woken(struct thread_call *call)
+{
+	nwoken++;
+}
+
+static enum name_along go_along(size_t *len)
+{
+	enum name_along along;
+	struct wire_out w;
+
+	behind.call = (struct thread_call){.run = woken};
+	list_init(&behind.call.link);
+	nwoken = 0;
+	wire_out_init(&w, along_bytes, sizeof(along_bytes));
+	along = name_queue_go_along(r, &behind, fx.threads[0], &w);
+	*len = wire_out_len(&w);
+	return along;
+}
+
+static void along__takes_all_and_tells_what_became_of_them(void **state)
+{
+	const struct rpc_names_reply done = {.done = 3};
+	size_t len;
+
+	assert_int_equal(go_along(&len), ALONG_NONE);
+	take_some(3);
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	assert_true(len > 0);
+	assert_string_equal(told(), "");
+	/* Others wait for them. */
+	assert_false(goes(RPC_MKNOD, OTHER, "new"));
+	assert_true(name_queue_along_answered(r, 0, &done));
+	fs_fixture_turn(&fx, 0);
+	assert_int_equal(nsettled, 3);
+	assert_false(name_queue_any(r));
+	assert_int_equal(nwent, 1);
+}
+
+static void along__what_is_left_is_sent_again(void **state)
+{
+	const struct rpc_names_reply some = {.done = 1}, refusal = {.refused = EIO};
+	size_t len;
+
+	take_some(3);
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	assert_false(name_queue_along_answered(r, 0, &some));
+	assert_string_equal(told(), "1 2");
+	answer(2, 0);
+	take_some(2);
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	assert_false(name_queue_along_answered(r, 0, &refusal));
+	assert_int_equal(refused_by, -EIO);
+	assert_string_equal(told(), "1");
+	answer(1, 0);
+	take_some(1);
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	name_queue_along_back(r);
+	assert_string_equal(told(), "0");
+	answer(1, 0);
+}
+
+/* A file may be the reason. */
+static void along__a_message_that_is_refused_is_tried_without_files(void **state)
+{
+	const struct rpc_names_reply none = {0};
+	size_t len;
+
+	take_some(1);
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	assert_false(name_queue_along_answered(r, -EIO, &none));
+	assert_int_equal(nrefused, 0);
+	assert_string_equal(told(), "0");
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	answer(1, 0);
+	assert_int_equal(nwoken, 1);
+	assert_int_equal(nrefused, 0);
+}
+
+static void along__is_behind_one_on_its_way_and_more_than_fit(void **state)
+{
+	char name[NAME_BYTES_MAX + 1] = "";
+	size_t len;
+
+	take_some(2);
+	name_queue_flush(r, fx.threads[0]);
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	assert_int_equal(len, 0);
+	answer(2, 0);
+	assert_int_equal(nwoken, 1);
+	memset(name, 'n', NAME_BYTES_MAX);
+	for (unsigned i = 0; i < 30; i++)
+		take_away(FIRST_INO + 5000 + i, PARENT, name);
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	fs_fixture_turn(&fx, 0);
+	answer(30, 0);
+	assert_int_equal(nwoken, 1);
+}
+
 static void tick__is_through_when_all_are_answered(void **state)
 {
 	assert_true(commit_tick(fx.threads[0]));
@@ -393,17 +495,21 @@ static void fsyncdir__waits_and_tells_a_refusal_once(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		CASE(removed__are_queued_until_they_are_wanted),
-		CASE(removed__as_many_as_a_message_takes_are_sent),
-		CASE(removed__long_names_fill_more_messages),
-		CASE(removed__one_in_use_is_kept),
-		CASE(removed__what_the_server_refuses_is_told),
-		CASE(removed__a_message_that_is_refused_is_tried_in_parts),
-		CASE(removed__what_is_left_is_sent_again),
-		CASE(removed__all_end_with_the_session),
+		CASE(name_queue__are_queued_until_they_are_wanted),
+		CASE(name_queue__as_many_as_a_message_takes_are_sent),
+		CASE(name_queue__long_names_fill_more_messages),
+		CASE(name_queue__one_in_use_is_kept),
+		CASE(name_queue__what_the_server_refuses_is_told),
+		CASE(name_queue__a_message_that_is_refused_is_tried_in_parts),
+		CASE(name_queue__what_is_left_is_sent_again),
+		CASE(name_queue__all_end_with_the_session),
 		CASE(request__that_changes_something_comes_behind_all),
 		CASE(request__that_reads_waits_for_its_names_alone),
 		CASE(commit__comes_behind),
+		CASE(along__takes_all_and_tells_what_became_of_them),
+		CASE(along__what_is_left_is_sent_again),
+		CASE(along__a_message_that_is_refused_is_tried_without_files),
+		CASE(along__is_behind_one_on_its_way_and_more_than_fit),
 		CASE(tick__is_through_when_all_are_answered),
 		CASE(fsyncdir__waits_and_tells_a_refusal_once),
 	};

@@ -1,0 +1,610 @@
+#include "daemon/file/name_queue.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/unmade.h"
+#include "daemon/op/fs_parts.h"
+
+static void send_called(struct thread_call *call);
+
+void name_queue_init(struct name_queue *r, const struct name_hooks *hooks)
+{
+	*r = (struct name_queue){.hooks = hooks, .call = {.run = send_called}};
+	pthread_mutex_init(&r->lock, NULL);
+	list_init(&r->queued);
+	list_init(&r->sent);
+	list_init(&r->waiters);
+	list_init(&r->behind);
+	list_init(&r->call.link);
+}
+
+/* Their inodes are gone by then. */
+void name_queue_fini(struct name_queue *r)
+{
+	struct list *link;
+
+	list_splice_tail(&r->sent, &r->queued);
+	while ((link = list_pop(&r->sent))) {
+		struct name_change *one = list_entry(link, struct name_change, link);
+
+		free(one->new_name);
+		free(one);
+	}
+	pthread_mutex_destroy(&r->lock);
+}
+
+bool name_queue_has_room(struct name_queue *r)
+{
+	bool room;
+
+	pthread_mutex_lock(&r->lock);
+	room = r->nqueued < NAME_QUEUE;
+	pthread_mutex_unlock(&r->lock);
+	return room;
+}
+
+struct name_change *name_change_new(
+	struct inode *inode, struct inode *dir, const char *name, int64_t time)
+{
+	size_t len = strlen(name);
+	struct name_change *one = len <= NAME_BYTES_MAX ? malloc(sizeof(*one)) : NULL;
+
+	if (!one)
+		return NULL;
+	*one = (struct name_change){.kind = NAME_REMOVE,
+		.inode = inode_ref(inode),
+		.dir = inode_ref(dir),
+		.time = time,
+		.len = (uint16_t)len};
+	memcpy(one->name, name, len + 1);
+	return one;
+}
+
+struct name_change *name_change_new_move(
+	const struct name_place *from, const struct name_place *to, int64_t time)
+{
+	size_t len = strlen(to->name);
+	struct name_change *one =
+		len <= NAME_BYTES_MAX ? name_change_new(from->inode, from->dir, from->name, time)
+				      : NULL;
+	char *new_name = one ? malloc(len + 1) : NULL;
+
+	if (!new_name) {
+		if (one)
+			name_change_drop(one);
+		return NULL;
+	}
+	one->kind = NAME_MOVE;
+	one->new_name = memcpy(new_name, to->name, len + 1);
+	one->new_len = (uint16_t)len;
+	one->new_dir = inode_ref(to->dir);
+	one->replaced = to->inode ? inode_ref(to->inode) : NULL;
+	return one;
+}
+
+void name_change_drop(struct name_change *one)
+{
+	inode_put(one->inode);
+	inode_put(one->dir);
+	if (one->new_dir)
+		inode_put(one->new_dir);
+	if (one->replaced)
+		inode_put(one->replaced);
+	free(one->new_name);
+	free(one);
+}
+
+void name_queue_add_locked(struct name_queue *r, struct name_change *one)
+{
+	one->inode->queued = one;
+	pthread_mutex_lock(&r->lock);
+	one->number = ++r->last;
+	list_add_tail(&r->queued, &one->link);
+	r->nqueued++;
+	atomic_fetch_add(&r->n, 1);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void name_queue_answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+static size_t bytes_of(const struct name_change *one)
+{
+	return rpc_name_change_bytes(one->kind, one->len, one->new_len);
+}
+
+static bool is_due_locked(const struct name_queue *r)
+{
+	const struct list *first = r->queued.next;
+
+	return !list_empty(&r->queued) &&
+	       (r->nqueued >= NAME_MESSAGE ||
+		       list_entry(first, struct name_change, link)->number <= r->wanted);
+}
+
+/* Takes the next ones out of the queue, in their order. */
+static void take_some_locked(struct name_queue *r)
+{
+	size_t room = sizeof(r->tail);
+	unsigned max = r->nalone ? 1 : NAME_MESSAGE;
+
+	for (unsigned n = 0; n < max && !list_empty(&r->queued); n++) {
+		struct name_change *one = list_entry(r->queued.next, struct name_change, link);
+
+		if (room < bytes_of(one))
+			return;
+		room -= bytes_of(one);
+		list_del(&one->link);
+		r->nqueued--;
+		list_add_tail(&r->sent, &one->link);
+	}
+}
+
+/* Whether it loses its name, and is used on. */
+static bool is_kept(struct name_queue *r, struct inode *inode)
+{
+	bool kept;
+
+	if (!inode)
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	kept = !r->hooks->gives_up_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	return kept;
+}
+
+/* The inode that loses its name by it; NULL: none. */
+static struct inode *loser(const struct name_change *one)
+{
+	return one->kind == NAME_REMOVE ? one->inode : one->replaced;
+}
+
+static void put_one(struct name_queue *r, struct name_change *one, struct wire_out *w)
+{
+	const struct rpc_name_change told = {
+		.kind = (uint8_t)one->kind,
+		.parent = one->dir->ino,
+		.ino = one->inode->ino,
+		.time = one->time,
+		.keep = is_kept(r, loser(one)),
+		.name = {one->name, one->len},
+		.mode = one->mode,
+		.umask = one->umask,
+		.uid = one->uid,
+		.gid = one->gid,
+		.new_parent = one->new_dir ? one->new_dir->ino : 0,
+		.replaced = one->replaced ? one->replaced->ino : 0,
+		.new_name = {one->new_name, one->new_len},
+	};
+
+	rpc_put_name_change(w, &told);
+}
+
+/* A message that uses numbers asks for more. */
+static uint8_t ask_numbers(const struct name_queue *r, struct io_thread *thread)
+{
+	list_for_each (pos, &r->sent)
+		if (list_entry(pos, struct name_change, link)->kind == NAME_MKDIR)
+			return unmade_ask_numbers(thread->fs->unmade);
+	return NUMBERS_NONE;
+}
+
+/* Those that are sent are the thread's until they are answered. */
+static void send_taken(struct name_queue *r, struct io_thread *thread)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, r->tail, sizeof(r->tail));
+	list_for_each (pos, &r->sent)
+		put_one(r, list_entry(pos, struct name_change, link), &w);
+	r->thread = thread;
+	r->rpc = (struct rpc_call){.done = name_queue_answered};
+	r->rpc.req.op = RPC_NAMES;
+	r->rpc.req.names = (struct rpc_names){
+		.tail = {.data = r->tail, .len = (uint32_t)wire_out_len(&w)},
+		.numbers = ask_numbers(r, thread),
+	};
+	fs_thread_of(thread)->nbackground++;
+	CRASH_POINT("names.before");
+	rpc_start(thread, &r->rpc);
+}
+
+static void send_due(struct name_queue *r, struct io_thread *thread)
+{
+	bool send;
+
+	pthread_mutex_lock(&r->lock);
+	send = !r->running && is_due_locked(r);
+	if (send) {
+		r->running = true;
+		take_some_locked(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (send)
+		send_taken(r, thread);
+}
+
+static void send_called(struct thread_call *call)
+{
+	struct name_queue *r = container_of(call, struct name_queue, call);
+	struct io_thread *thread;
+
+	pthread_mutex_lock(&r->lock);
+	r->called = false;
+	thread = r->caller;
+	pthread_mutex_unlock(&r->lock);
+	send_due(r, thread);
+}
+
+/* Not at once: an inode may be locked. */
+static void call_locked(struct name_queue *r, struct io_thread *thread)
+{
+	if (r->running || r->called)
+		return;
+	r->called = true;
+	r->caller = thread;
+	io_thread_call(thread, &r->call);
+}
+
+void name_queue_added(struct name_queue *r, struct io_thread *thread)
+{
+	send_due(r, thread);
+}
+
+void name_queue_flush(struct name_queue *r, struct io_thread *thread)
+{
+	if (!name_queue_any(r))
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->wanted = r->last;
+	pthread_mutex_unlock(&r->lock);
+	send_due(r, thread);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void is_no_more_queued(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->queued = NULL;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void end_one(
+	struct name_queue *r, struct name_change *one, struct io_thread *thread, int status)
+{
+	struct inode *inode = one->inode;
+
+	is_no_more_queued(inode);
+	if (one->replaced)
+		is_no_more_queued(one->replaced);
+	if (one->kind == NAME_MKDIR)
+		unmade_lose_number(inode->fs->unmade);
+	if (status)
+		r->hooks->refused(inode, one, status);
+	r->hooks->settle(inode, thread);
+	if (one->replaced)
+		r->hooks->settle(one->replaced, thread);
+	name_change_drop(one);
+}
+
+/* Others look into the list, too. */
+static struct name_change *take_sent(struct name_queue *r)
+{
+	struct list *link;
+
+	pthread_mutex_lock(&r->lock);
+	link = list_pop(&r->sent);
+	pthread_mutex_unlock(&r->lock);
+	return link ? list_entry(link, struct name_change, link) : NULL;
+}
+
+/* The outcome of an answer. */
+struct outcome {
+	unsigned nended;
+	uint64_t done;   /* the number of the last one; 0: none */
+	unsigned nalone; /* those that are left are tried one by one */
+};
+
+static void end_some(struct name_queue *r, unsigned n, int status, struct outcome *o)
+{
+	struct name_change *one;
+
+	while (n-- && (one = take_sent(r))) {
+		o->done = one->number;
+		o->nended++;
+		end_one(r, one, r->thread, status);
+	}
+}
+
+/* The reply of an honest server tells of at least one. */
+static int outcome_of(int status, const struct rpc_names_reply *rep)
+{
+	if (status)
+		return status;
+	return rep->done || rep->refused ? 0 : -EPROTO;
+}
+
+/* Together they were refused. One of them may be the reason, and the others are not to suffer.
+ * along: with them a file of a MAKE. */
+static bool must_go_alone(const struct name_queue *r, bool along)
+{
+	struct session *session = r->thread->fs->session;
+
+	return list_count(&r->sent) + along > 1 && !session_lost(session) &&
+	       !session_has_ended(session);
+}
+
+/* Those that are left go back into the queue, before all that came later. */
+static void put_back_locked(struct name_queue *r)
+{
+	struct list rest;
+
+	if (list_empty(&r->sent))
+		return;
+	r->wanted = max_u64(r->wanted, list_entry(r->sent.prev, struct name_change, link)->number);
+	list_init(&rest);
+	list_splice_tail(&rest, &r->sent);
+	list_splice_tail(&rest, &r->queued);
+	list_splice_tail(&r->queued, &rest);
+	r->nqueued = list_count(&r->queued);
+}
+
+static void wake_locked(struct name_queue *r)
+{
+	list_for_each_safe (pos, &r->waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+
+		if (w->until > r->done)
+			continue;
+		list_del(pos);
+		waiter_wake(w, 0);
+	}
+	list_for_each_safe (pos, &r->behind) {
+		struct name_behind *b = list_entry(pos, struct name_behind, link);
+
+		if (b->until > r->done)
+			continue;
+		list_del(pos);
+		io_thread_call(b->thread, &b->call);
+	}
+}
+
+static struct outcome take_answer(
+	struct name_queue *r, bool along, int err, const struct rpc_names_reply *rep)
+{
+	int status = outcome_of(err, rep);
+	struct outcome o = {0};
+
+	if (status && must_go_alone(r, along)) {
+		o.nalone = list_count(&r->sent);
+	} else if (status) {
+		end_some(r, UINT_MAX, status, &o);
+	} else {
+		end_some(r, rep->done, 0, &o);
+		if (rep->refused)
+			end_some(r, 1, -(int)(rep->refused & INT_MAX), &o);
+	}
+	return o;
+}
+
+/* True: none is left of those that were sent. */
+static bool have_ended(
+	struct name_queue *r, bool along, int status, const struct rpc_names_reply *rep)
+{
+	struct outcome o;
+	bool all;
+
+	CRASH_POINT("names.answered");
+	o = take_answer(r, along, status, rep);
+	pthread_mutex_lock(&r->lock);
+	r->done = max_u64(r->done, o.done);
+	r->nalone = o.nalone ? o.nalone : r->nalone - min_u64(r->nalone, o.nended);
+	atomic_fetch_sub(&r->n, o.nended);
+	all = list_empty(&r->sent);
+	put_back_locked(r);
+	r->running = false;
+	wake_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	return all;
+}
+
+static void name_queue_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	static const struct rpc_lent no_numbers;
+	struct name_queue *r = container_of(call, struct name_queue, rpc);
+	struct io_thread *thread = r->thread;
+
+	if (call->req.names.numbers)
+		unmade_numbers_came(
+			thread->fs->unmade, rep->status ? &no_numbers : &rep->names.lent);
+	have_ended(r, false, rep->status, &rep->names);
+	fs_thread_of(thread)->nbackground--;
+	send_due(r, thread);
+}
+
+/* ---- along with a MAKE ----------------------------------------------------------------------- */
+
+static bool fit_locked(const struct name_queue *r)
+{
+	size_t room = ALONG_BYTES_MAX;
+
+	if (r->running || r->nalone || r->nqueued > NAME_MESSAGE)
+		return false;
+	list_for_each (pos, &r->queued) {
+		const struct name_change *one = list_entry(pos, struct name_change, link);
+
+		if (room < bytes_of(one))
+			return false;
+		room -= bytes_of(one);
+	}
+	return true;
+}
+
+static void wait_locked(struct name_queue *r, struct name_behind *behind, struct io_thread *thread)
+{
+	behind->until = r->wanted = r->last;
+	behind->thread = thread;
+	list_add_tail(&r->behind, &behind->link);
+	call_locked(r, thread);
+}
+
+static enum name_along go_along_locked(
+	struct name_queue *r, struct name_behind *behind, struct io_thread *thread)
+{
+	if (r->last <= r->done)
+		return ALONG_NONE;
+	if (!fit_locked(r)) {
+		wait_locked(r, behind, thread);
+		return ALONG_BEHIND;
+	}
+	r->running = true;
+	list_splice_tail(&r->sent, &r->queued);
+	r->nqueued = 0;
+	return ALONG_TAKEN;
+}
+
+enum name_along name_queue_go_along(struct name_queue *r, struct name_behind *behind,
+	struct io_thread *thread, struct wire_out *w)
+{
+	enum name_along along;
+
+	if (!name_queue_any(r))
+		return ALONG_NONE;
+	pthread_mutex_lock(&r->lock);
+	along = go_along_locked(r, behind, thread);
+	pthread_mutex_unlock(&r->lock);
+	if (along != ALONG_TAKEN)
+		return along;
+	r->thread = thread;
+	list_for_each (pos, &r->sent)
+		put_one(r, list_entry(pos, struct name_change, link), w);
+	CRASH_POINT("names.before");
+	return along;
+}
+
+bool name_queue_along_answered(struct name_queue *r, int status, const struct rpc_names_reply *rep)
+{
+	struct io_thread *thread = r->thread;
+	bool all = have_ended(r, true, status, rep);
+
+	send_due(r, thread);
+	return all && !status && !rep->refused;
+}
+
+void name_queue_along_back(struct name_queue *r)
+{
+	struct io_thread *thread = r->thread;
+
+	pthread_mutex_lock(&r->lock);
+	put_back_locked(r);
+	r->running = false;
+	pthread_mutex_unlock(&r->lock);
+	send_due(r, thread);
+}
+
+/* ---- who comes behind them ------------------------------------------------------------------- */
+
+static bool is_named(const struct op_about *about, const struct name_change *one)
+{
+	return about->ino[0] == one->dir->ino && about->name.len == one->len &&
+	       memcmp(about->name.s, one->name, one->len) == 0;
+}
+
+static bool is_named_anew(const struct op_about *about, const struct name_change *one)
+{
+	return one->new_dir && about->ino[0] == one->new_dir->ino &&
+	       about->name.len == one->new_len &&
+	       memcmp(about->name.s, one->new_name, one->new_len) == 0;
+}
+
+static bool is_it(const struct inode *inode, uint64_t ino)
+{
+	return inode && inode->ino == ino;
+}
+
+static bool change_is_about(const struct op_about *about, const struct name_change *one)
+{
+	bool is_dir = false;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(about->ino); i++) {
+		if (is_it(one->inode, about->ino[i]) || is_it(one->replaced, about->ino[i]))
+			return true;
+		is_dir |= is_it(one->dir, about->ino[i]) || is_it(one->new_dir, about->ino[i]);
+	}
+	return about->name.len ? is_named(about, one) || is_named_anew(about, one) : is_dir;
+}
+
+static uint64_t find_locked(const struct list *list, const struct op_about *about, uint64_t found)
+{
+	list_for_each (pos, list) {
+		const struct name_change *one = list_entry(pos, struct name_change, link);
+
+		if (change_is_about(about, one))
+			found = one->number;
+	}
+	return found;
+}
+
+uint64_t name_queue_before(struct name_queue *r, const struct op_about *about)
+{
+	uint64_t found = 0;
+
+	if (!name_queue_any(r))
+		return 0;
+	pthread_mutex_lock(&r->lock);
+	if (about->all || about->changes)
+		found = r->last;
+	else
+		found = find_locked(&r->queued, about, find_locked(&r->sent, about, 0));
+	if (found <= r->done)
+		found = 0;
+	pthread_mutex_unlock(&r->lock);
+	return found;
+}
+
+bool name_queue_wait(
+	struct request *req, uint64_t until, void (*then)(struct request *req, int status))
+{
+	struct name_queue *r = req->thread->fs->name_queue;
+	struct op *op = op_of(req);
+	bool done;
+
+	if (!until)
+		return true;
+	pthread_mutex_lock(&r->lock);
+	done = until <= r->done;
+	if (!done) {
+		waiter_init(&op->waiter, req, then);
+		op->waiter.until = until;
+		op_waits(op, OP_AT_NAMES, &r->lock);
+		list_add_tail(&r->waiters, &op->waiter.link);
+		r->wanted = max_u64(r->wanted, until);
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (!done)
+		send_due(r, req->thread);
+	return done;
+}
+
+bool name_queue_wait_behind(
+	struct name_queue *r, struct name_behind *behind, struct io_thread *thread)
+{
+	bool done;
+
+	if (!name_queue_any(r))
+		return true;
+	pthread_mutex_lock(&r->lock);
+	done = r->last <= r->done;
+	if (!done)
+		wait_locked(r, behind, thread);
+	pthread_mutex_unlock(&r->lock);
+	return done;
+}

@@ -1,0 +1,24 @@
+/* move_here.h - a RENAME that is answered without the server (file/name_queue.h). */
+#ifndef RMEMFS_DAEMON_OPS_MOVE_HERE_H
+#define RMEMFS_DAEMON_OPS_MOVE_HERE_H
+
+#include <stdbool.h>
+
+struct inode;
+struct request;
+
+/* Gives the name of a RENAME in op->inode the new name in that other directory, or in the same one.
+ * False: the server has to be asked. It is asked where
+ * - the mount makes no files by itself either, or not now (make_here.h);
+ * - names are exchanged, or a device is left behind (flags of renameat2(2));
+ * - the name is not known to be that of an inode that is no directory, or the new name is not known
+ *   to be nobody's, or such an inode's only name;
+ * - one of these or a directory is being changed, or the server does not know it or its last change
+ *   yet;
+ * - the new name is longer, and replaces none: the server might lack room for it;
+ * - too many changes wait.
+ *
+ * The caller's rights were checked as for remove_here(). */
+bool move_here(struct request *req, struct inode *new_dir);
+
+#endif

@@ -1,0 +1,301 @@
+/* names.c - NAMES: changes of names that a client has made by itself, in their order. */
+#include "server/namespace/names.h"
+
+#include <errno.h>
+
+#include "common/base/util.h"
+#include "common/rpc/change_time.h"
+#include "server/meta/lent_numbers.h"
+#include "server/namespace/squash_request.h"
+
+/* As for RETURN: more inodes than this are left to the reaper. */
+enum { REAPED_AT_ONCE = 16 };
+
+/* The store pages that one of many changes may touch: the name and the inode; of a removal the
+ * inode's pages' records; of a new directory its parent's record, and each may split pages. */
+enum {
+	ROOM_PAGES_PER_REMOVAL = 2 + ROOM_PAGES_PER_REAPED,
+	ROOM_PAGES_PER_MKDIR = 10,
+	ROOM_PAGES_PER_MOVE = ROOM_PAGES_PER_REMOVAL + ROOM_PAGES_PER_MKDIR,
+};
+
+struct change {
+	struct rpc_name_change told;
+	struct stored_inode dir, child;
+	struct dirent_slot slot;
+	struct heritage heritage; /* NAME_MKDIR */
+	/* NAME_MOVE. new_dir: `dir` or other_dir. */
+	struct stored_inode *new_dir, other_dir, replaced;
+	struct dirent_slot new_slot;
+};
+
+static uint64_t room_of(const struct rpc_name_change *told)
+{
+	static const uint64_t room[] = {
+		[NAME_REMOVE] = ROOM_PAGES_PER_REMOVAL,
+		[NAME_MKDIR] = ROOM_PAGES_PER_MKDIR,
+		[NAME_MOVE] = ROOM_PAGES_PER_MOVE,
+	};
+
+	return room[told->kind];
+}
+
+/* *room: store pages for all of them. */
+static size_t count_changes(const struct rpc_tail *tail, uint64_t *room)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_name_change told;
+	size_t n = 0;
+
+	*room = ROOM_PAGES;
+	while (rpc_get_name_change(&r, &told)) {
+		*room += room_of(&told);
+		n++;
+	}
+	return n;
+}
+
+/* Those that there is room for: all, or one. */
+static int count_possible(struct ns_call *c, const struct rpc_tail *tail, size_t *n)
+{
+	uint64_t room;
+	int err;
+
+	*n = count_changes(tail, &room);
+	err = ns_room(c, room, false);
+	if (err != -ENOSPC)
+		return err;
+	*n = 1;
+	return ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_MOVE, false);
+}
+
+/* The directory's times are those that the client has told its programs. */
+static int save_dir(struct ns_call *c, const struct change *k, struct stored_inode *dir)
+{
+	struct attr *attr = &dir->attr;
+
+	attr->mtime = change_time_told(k->told.time, attr->mtime, c->ctx->now);
+	attr->ctime = change_time_told(k->told.time, attr->ctime, c->ctx->now);
+	return inode_save(c->v, dir);
+}
+
+/* ---- NAME_REMOVE ----------------------------------------------------------------------------- */
+
+static int check_empty(struct ns_call *c, const struct stored_inode *child)
+{
+	bool empty;
+	int err = dirent_empty(c->v, child->key, &empty);
+
+	return err || empty ? err : -ENOTEMPTY;
+}
+
+/* Changes nothing. */
+static int names_find_removed(struct ns_call *c, struct change *k)
+{
+	int err = ns_find(c, k->told.parent, &k->told.name, &k->dir, &k->slot);
+
+	if (err == -ENOSPC || (!err && !k->slot.ino))
+		return -ENOENT;
+	if (!err && k->slot.ino != k->told.ino)
+		return -ESTALE;
+	if (!err)
+		err = ns_load_entry(c, &k->slot, &k->child);
+	return !err && inode_is_dir(&k->child) ? check_empty(c, &k->child) : err;
+}
+
+/* No RETURN will come for it. */
+static int end_inode(struct ns_call *c, uint64_t ino, bool at_once)
+{
+	int err = ns_orphan_return(c, ino, at_once);
+
+	return err == -ENOENT ? ns_return_pin(c, ino, at_once) : err;
+}
+
+/* Its name is gone. */
+static int drop(struct ns_call *c, const struct change *k, struct stored_inode *i, bool at_once)
+{
+	uint64_t number;
+	int err = ns_drop_link(c, i, &number);
+
+	return err || i->attr.nlink || k->told.keep ? err : end_inode(c, i->attr.ino, at_once);
+}
+
+static int names_remove(struct ns_call *c, struct change *k, bool at_once)
+{
+	int err = dirent_del(c->v, &k->slot);
+
+	if (err)
+		return err;
+	k->dir.attr.nlink -= inode_is_dir(&k->child);
+	err = save_dir(c, k, &k->dir);
+	return err ? err : drop(c, k, &k->child, at_once);
+}
+
+/* ---- NAME_MKDIR ------------------------------------------------------------------------------ */
+
+/* Changes nothing. The client makes no directory by itself where there is a default ACL. */
+static int names_find_made(struct names_run *run, struct change *k)
+{
+	struct ns_call *c = run->c;
+	uint64_t room = 0;
+	int err = ns_find(c, k->told.parent, &k->told.name, &k->dir, &k->slot);
+
+	if (!err && k->slot.ino)
+		err = -EEXIST;
+	if (!err && !lent_numbers_has(run->lender, k->told.ino))
+		err = -EINVAL;
+	if (!err && k->dir.attr.nlink >= NLINK_MAX)
+		err = -EMLINK;
+	if (!err)
+		err = ns_inherit(
+			c, &k->dir, S_IFDIR | k->told.mode, k->told.umask, &k->heritage, &room);
+	return !err && room && !ns_more_room(c, room) ? -ENOSPC : err;
+}
+
+static int names_make(struct names_run *run, struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+	struct attr *dir = &k->dir.attr;
+	struct ns_call *c = run->c;
+	int err;
+
+	inode_init_lent(c->v, &k->child, told->ino, k->heritage.mode | (dir->mode & S_ISGID),
+		told->uid, group_of_new_inode(dir->mode, dir->gid, told->gid), told->time);
+	k->child.parent = dir->ino;
+	err = ns_heritage_put(c, &k->heritage, &k->child);
+	if (!err)
+		err = inode_add(c->v, &k->child);
+	lent_numbers_take(run->lender, told->ino);
+	run->took_number = true;
+	if (!err)
+		err = dirent_put(
+			c->v, &k->slot, &told->name, told->ino, dirent_type(k->child.attr.mode));
+	dir->nlink++;
+	return err ? err : save_dir(c, k, &k->dir);
+}
+
+/* ---- NAME_MOVE ------------------------------------------------------------------------------- */
+
+/* Finds a name, and its inode, which has to be that one and no directory. */
+static int names_find_file(
+	struct ns_call *c, const struct dirent_slot *slot, uint64_t ino, struct stored_inode *i)
+{
+	int err = slot->ino == ino ? ns_load_entry(c, slot, i) : -ESTALE;
+
+	return !err && inode_is_dir(i) ? -EISDIR : err;
+}
+
+static int find_new_place(struct ns_call *c, struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+	int err = ns_find(c, told->new_parent, &told->new_name, &k->other_dir, &k->new_slot);
+
+	k->new_dir = told->new_parent == told->parent ? &k->dir : &k->other_dir;
+	if (err || !told->replaced)
+		return !err && k->new_slot.ino ? -EEXIST : err;
+	if (told->replaced == told->ino)
+		return -EINVAL;
+	return names_find_file(c, &k->new_slot, told->replaced, &k->replaced);
+}
+
+/* Changes nothing. */
+static int names_find_moved(struct ns_call *c, struct change *k)
+{
+	int err = ns_find(c, k->told.parent, &k->told.name, &k->dir, &k->slot);
+
+	if (err == -ENOSPC || (!err && !k->slot.ino))
+		return -ENOENT;
+	if (!err)
+		err = names_find_file(c, &k->slot, k->told.ino, &k->child);
+	return err ? err : find_new_place(c, k);
+}
+
+static int put_moved(struct ns_call *c, struct change *k)
+{
+	struct attr *attr = &k->child.attr;
+	int err = dirent_put(
+		c->v, &k->new_slot, &k->told.new_name, attr->ino, dirent_type(attr->mode));
+
+	attr->ctime = change_time_told(k->told.time, attr->ctime, c->ctx->now);
+	return err ? err : inode_save(c->v, &k->child);
+}
+
+static int names_move(struct ns_call *c, struct change *k, bool at_once)
+{
+	int err = dirent_del(c->v, &k->slot);
+
+	if (!err)
+		err = put_moved(c, k);
+	if (!err)
+		err = save_dir(c, k, &k->dir);
+	if (!err && k->new_dir != &k->dir)
+		err = save_dir(c, k, k->new_dir);
+	return err || !k->told.replaced ? err : drop(c, k, &k->replaced, at_once);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static int names_find_one(struct names_run *run, struct change *k)
+{
+	squash_request_name_change(&run->c->ctx->squash, &k->told);
+	switch (k->told.kind) {
+	case NAME_MKDIR:
+		return names_find_made(run, k);
+	case NAME_MOVE:
+		return names_find_moved(run->c, k);
+	default:
+		return names_find_removed(run->c, k);
+	}
+}
+
+static int names_change_one(struct names_run *run, struct change *k, bool at_once)
+{
+	switch (k->told.kind) {
+	case NAME_MKDIR:
+		return names_make(run, k);
+	case NAME_MOVE:
+		return names_move(run->c, k, at_once);
+	default:
+		return names_remove(run->c, k, at_once);
+	}
+}
+
+int names_run(struct names_run *run, const struct rpc_tail *tail, struct rpc_names_reply *rep)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct change k;
+	size_t n = 0;
+	int err = tail->len ? count_possible(run->c, tail, &n) : 0;
+	bool at_once = n <= REAPED_AT_ONCE;
+
+	while (!err && rep->done < n && rpc_get_name_change(&r, &k.told)) {
+		int refusal = names_find_one(run, &k);
+
+		if (refusal) {
+			rep->refused = (uint32_t)-refusal;
+			return 0;
+		}
+		err = names_change_one(run, &k, at_once);
+		rep->done++;
+	}
+	run->all = !err && !wire_in_left(&r);
+	return err;
+}
+
+int ns_names(struct ns_call *c)
+{
+	struct rpc_names_reply *rep = &c->rep->names;
+	uint8_t numbers = c->req->names.numbers;
+	struct session_record lender;
+	struct names_run run = {.c = c, .lender = &lender};
+	int err = c->ctx->shared ? -EINVAL : lent_numbers_load(c->m, c->ctx->session, &lender);
+	bool lent;
+
+	if (!err)
+		err = names_run(&run, &c->req->names.tail, rep);
+	if (err)
+		return err;
+	lent = ns_may_lend(c, numbers) &&
+	       lent_numbers_lend(&lender, numbers == NUMBERS_ANEW, c->v, &rep->lent);
+	return lent || run.took_number ? session_codec_put(c->m, &lender) : 0;
+}

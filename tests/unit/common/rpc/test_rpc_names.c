@@ -1,0 +1,142 @@
+/* test_rpc_names.c - NAMES, and the names before the files of a MAKE. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#include "common/rpc/rpc.h"
+#include "tests/unit/common/rpc/samples.h"
+
+enum { VERSION = RMEMFS_WIRE_NEXT };
+
+static uint8_t buf[RPC_MSG_BYTES];
+
+static int decode_request(const void *msg, size_t len)
+{
+	struct rpc_request q;
+
+	return rpc_request_decode(&q, VERSION, msg, len);
+}
+
+static void assert_refused(const struct rpc_request *q)
+{
+	size_t len;
+
+	assert_int_equal(rpc_request_encode(q, VERSION, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), -EPROTO);
+}
+
+static void names__out_of_range(void **state)
+{
+	struct rpc_request q = request_of(RPC_NAMES);
+
+	q.names.tail.len--;
+	assert_refused(&q);
+	q.names.tail.len = 0;
+	assert_refused(&q);
+	q = request_of(RPC_NAMES);
+	q.names.numbers = NUMBERS_ANEW + 1;
+	assert_refused(&q);
+}
+
+static void assert_change_refused(const struct rpc_name_change *change)
+{
+	struct rpc_request q = request_of(RPC_NAMES);
+	uint8_t bytes[512];
+	struct wire_out w;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	assert_true(rpc_put_name_change(&w, change));
+	q.names.tail = (struct rpc_tail){bytes, (uint32_t)wire_out_len(&w)};
+	assert_refused(&q);
+}
+
+static void name_changes__out_of_range(void **state)
+{
+	static const struct rpc_name_change right = {
+		2, 9, 5, .name = {"a", 1}, .kind = NAME_MKDIR, .mode = 0755};
+	struct rpc_name_change change = right;
+
+	change.kind = NAME_MOVE + 1;
+	assert_change_refused(&change);
+	change = right;
+	change.keep = true;
+	assert_change_refused(&change);
+	change = right;
+	change.mode = S_IFDIR | 0755;
+	assert_change_refused(&change);
+	change = right;
+	change.name = (struct rpc_str){"a/b", 3};
+	assert_change_refused(&change);
+	change = right;
+	change.kind = NAME_MOVE;
+	change.new_name = (struct rpc_str){"..", 2};
+	assert_change_refused(&change);
+	change.new_name = (struct rpc_str){"b", 1};
+	change.keep = true;
+	assert_change_refused(&change);
+}
+
+static void name_changes__come_back_the_same(void **state)
+{
+	struct rpc_name_change moved = {2, 9, 5, true, {"old", 3}, NAME_MOVE, .new_parent = 7,
+				       .replaced = UINT64_MAX, .new_name = {"new", 3}},
+			       out;
+	uint8_t bytes[128];
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	assert_true(rpc_put_name_change(&w, &moved));
+	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_MOVE, 3, 3));
+	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
+	assert_true(rpc_get_name_change(&r, &out));
+	assert_int_equal(out.kind, NAME_MOVE);
+	assert_int_equal(out.new_parent, 7);
+	assert_int_equal(out.replaced, UINT64_MAX);
+	assert_int_equal(out.new_name.len, 3);
+	assert_memory_equal(out.new_name.s, "new", 3);
+	assert_true(out.keep);
+}
+
+/* Names come first, and are whole. */
+static void makes__have_names_before_them(void **state)
+{
+	struct rpc_request q = request_of(RPC_MAKE), names = request_of(RPC_NAMES);
+	uint32_t nnames = names.names.tail.len, all = nnames + q.makes.tail.len;
+	struct rpc_tail first, files;
+	uint8_t bytes[1024];
+	size_t len;
+
+	memcpy(bytes, names.names.tail.data, nnames);
+	memcpy(bytes + nnames, q.makes.tail.data, q.makes.tail.len);
+	q.makes.tail = (struct rpc_tail){bytes, all};
+	for (uint32_t n = 0; n <= all; n++) {
+		q.makes.names_bytes = (uint16_t)n;
+		if (n != nnames) {
+			assert_refused(&q);
+			continue;
+		}
+		assert_int_equal(rpc_request_encode(&q, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(decode_request(buf, len), 0);
+	}
+	q.makes.names_bytes = (uint16_t)nnames;
+	rpc_makes_parts(&q.makes, &first, &files);
+	assert_int_equal(first.len, nnames);
+	assert_int_equal(files.len, all - nnames);
+	assert_ptr_equal(files.data, bytes + nnames);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names__out_of_range),
+		cmocka_unit_test(name_changes__out_of_range),
+		cmocka_unit_test(name_changes__come_back_the_same),
+		cmocka_unit_test(makes__have_names_before_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

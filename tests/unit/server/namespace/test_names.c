@@ -1,0 +1,473 @@
+/* test_names.c - NAMES: changes of names that a client has made by itself. */
+#include "tests/unit/server/meta_fixture.h"
+
+static uint64_t dir;
+static struct wire_out w;
+
+static int set_up(void **state)
+{
+	fx_set_up(state);
+	dir = fx_dir(ROOT_INO, "dir");
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	return 0;
+}
+
+static void add_at(uint64_t parent, const char *name, uint64_t ino, bool keep)
+{
+	const struct rpc_name_change removal = {parent, ino, fx.ctx.now - 5, keep, fx_str(name)};
+
+	assert_true(rpc_put_name_change(&w, &removal));
+}
+
+static void add(const char *name, uint64_t ino)
+{
+	add_at(dir, name, ino, false);
+}
+
+/* Asks for numbers by a MKDIR; the first one. */
+static uint64_t lend(void)
+{
+	struct rpc_create create = {.parent = ROOT_INO,
+		.mode = S_IFDIR | 0755,
+		.numbers = NUMBERS_MORE,
+		.name = fx_str("asks")};
+
+	assert_int_equal(FX_RUN(.op = RPC_MKDIR, .create = create), 0);
+	assert_int_equal(fx.rep.entry.lent.n, NUMBERS_LENT);
+	return fx.rep.entry.lent.first;
+}
+
+static void add_mkdir(uint64_t parent, const char *name, uint64_t ino)
+{
+	const struct rpc_name_change change = {
+		parent, ino, fx.ctx.now - 5, false, fx_str(name), NAME_MKDIR, 0777, 022, 10, 20};
+
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+static int run(void)
+{
+	struct rpc_tail tail = {fx.out, (uint32_t)wire_out_len(&w)};
+	int err = FX_RUN(.op = RPC_NAMES, .names = {tail});
+
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	return err;
+}
+
+static void assert_ran(unsigned done, int refused)
+{
+	assert_int_equal(run(), 0);
+	assert_int_equal(fx.rep.names.done, done);
+	assert_int_equal(fx.rep.names.refused, refused);
+}
+
+static void removals__take_effect_at_once_and_end_the_inodes(void **state)
+{
+	uint64_t inodes = fx_usage().inodes, a = fx_file(dir, "a"), b = fx_file(dir, "b");
+	struct attr was, is;
+
+	fx_fill(a, 0, 5);
+	fx_file(dir, "other");
+	was = fx_attr(dir);
+	fx.ctx.now += 100;
+	add("a", a);
+	add("b", b);
+	assert_ran(2, 0);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "b"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "other"), 0);
+	assert_int_equal(fx_getattr(a), -ESTALE);
+	assert_int_equal(fx_usage().inodes, inodes + 1);
+	is = fx_attr(dir);
+	assert_true(is.mtime > was.mtime);
+	assert_int_equal(is.mtime, fx.ctx.now - 5);
+	assert_int_equal(is.ctime, fx.ctx.now - 5);
+	fx_settle();
+}
+
+static void removal__of_a_file_in_use_keeps_it_until_it_is_returned(void **state)
+{
+	uint64_t inodes = fx_usage().inodes, ino = fx_file(dir, "a");
+
+	add_at(dir, "a", ino, true);
+	assert_ran(1, 0);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	assert_int_equal(fx_attr(ino).nlink, 0);
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_usage().inodes, inodes);
+	assert_int_equal(fx_getattr(ino), -ESTALE);
+}
+
+static void removal__of_one_of_two_names(void **state)
+{
+	uint64_t ino = fx_file(dir, "a");
+
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, dir, fx_str("b")}), 0);
+	add("a", ino);
+	assert_ran(1, 0);
+	assert_int_equal(fx_attr(ino).nlink, 1);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+}
+
+static void removals__of_a_directory_that_they_have_emptied(void **state)
+{
+	uint64_t inodes = fx_usage().inodes, sub = fx_dir(dir, "sub"), in = fx_dir(sub, "in");
+	uint64_t a = fx_file(in, "a");
+	uint32_t nlink = fx_attr(dir).nlink;
+
+	fx.ctx.now += 100;
+	add_at(in, "a", a, false);
+	add_at(sub, "in", in, false);
+	add_at(dir, "sub", sub, true);
+	assert_ran(3, 0);
+	assert_int_equal(fx_lookup(dir, "sub"), -ENOENT);
+	assert_int_equal(fx_attr(dir).nlink, nlink - 1);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_getattr(in), -ESTALE);
+	assert_int_equal(fx_attr(sub).nlink, 0);
+	assert_int_equal(fx_return_inode(sub), 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+static void removal__of_a_special_file(void **state)
+{
+	uint64_t inodes = fx_usage().inodes;
+
+	assert_int_equal(fx_make(RPC_MKNOD, dir, "pipe", S_IFIFO | 0644), 0);
+	add("pipe", fx.rep.entry.attr.ino);
+	assert_ran(1, 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+/* The client sends again those that come behind it. */
+static void removals__end_before_one_that_is_refused(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), b = fx_file(dir, "b"), c = fx_dir(dir, "c");
+
+	add("a", a);
+	add("b", a);
+	add("b", b);
+	assert_ran(1, ESTALE);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+	fx_file(c, "full");
+	add("c", c);
+	assert_ran(0, ENOTEMPTY);
+	add("missing", b);
+	assert_ran(0, ENOENT);
+	add_at(12345, "b", b, false);
+	assert_ran(0, ESTALE);
+	add_at(b, "b", b, false);
+	assert_ran(0, ENOTDIR);
+	add("b", b);
+	assert_ran(1, 0);
+}
+
+/* A name that comes again in one message is looked at anew. */
+static void removals__follow_each_other(void **state)
+{
+	uint64_t a = fx_file(dir, "a");
+
+	add("a", a);
+	add("a", a);
+	assert_ran(1, ENOENT);
+}
+
+static void removals__are_of_a_session_that_is_alone_and_may_write(void **state)
+{
+	uint64_t a = fx_file(dir, "a");
+
+	fx.ctx.shared = true;
+	add("a", a);
+	assert_int_equal(run(), -EINVAL);
+	fx.ctx.shared = false;
+	fx.ctx.read_only = true;
+	add("a", a);
+	assert_int_equal(run(), -EROFS);
+	fx.ctx.read_only = false;
+	assert_int_equal(fx_lookup(dir, "a"), 0);
+}
+
+static void mkdirs__are_as_the_server_makes_them(void **state)
+{
+	uint64_t first = lend(), there = fx_dir(dir, "there");
+	uint32_t nlink = fx_attr(dir).nlink;
+	struct attr was = fx_attr(there), is;
+
+	fx.ctx.now += 100;
+	add_mkdir(dir, "a", first);
+	add_mkdir(first, "b", first + 1);
+	assert_ran(2, 0);
+	assert_int_equal(fx_lookup(first, "b"), 0);
+	is = fx_attr(first + 1);
+	assert_int_equal(is.mode, S_IFDIR | 0755);
+	assert_int_equal(is.uid, 10);
+	assert_int_equal(is.gid, 20);
+	assert_int_equal(is.nlink, 2);
+	assert_int_equal(is.size, was.size);
+	assert_int_equal(is.generation, was.generation);
+	assert_int_equal(is.btime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(first).nlink, 3);
+	assert_int_equal(fx_attr(dir).nlink, nlink + 1);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_lookup(first, "b"), 0);
+}
+
+static void mkdir__in_a_directory_with_set_group_id(void **state)
+{
+	uint64_t first = lend(), parent;
+
+	assert_int_equal(fx_make(RPC_MKDIR, dir, "sgid", S_IFDIR | 02777), 0);
+	parent = fx.rep.entry.attr.ino;
+	add_mkdir(parent, "a", first);
+	assert_ran(1, 0);
+	assert_int_equal(fx_attr(first).mode, S_IFDIR | S_ISGID | 0755);
+	assert_int_equal(fx_attr(first).gid, fx_attr(parent).gid);
+}
+
+static void mkdirs__use_a_number_and_a_name_once(void **state)
+{
+	uint64_t first = lend(), file = fx_file(dir, "file");
+
+	add_mkdir(dir, "a", first);
+	add_mkdir(dir, "b", first);
+	assert_ran(1, EINVAL);
+	add_mkdir(dir, "a", first + 1);
+	assert_ran(0, EEXIST);
+	add_mkdir(dir, "b", first + NUMBERS_LENT);
+	assert_ran(0, EINVAL);
+	add_mkdir(file, "b", first + 1);
+	assert_ran(0, ENOTDIR);
+	add_mkdir(dir, "b", first + 1);
+	assert_ran(1, 0);
+	fx_reopen();
+	add_mkdir(dir, "c", first + 1);
+	assert_ran(0, EINVAL);
+}
+
+static void changes__take_effect_in_their_order(void **state)
+{
+	uint64_t first = lend(), inodes = fx_usage().inodes, a = fx_file(dir, "a");
+
+	add("a", a);
+	add_mkdir(dir, "a", first);
+	add("a", first);
+	add_mkdir(dir, "a", first + 1);
+	assert_ran(4, 0);
+	assert_int_equal(fx_lookup(dir, "a"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, first + 1);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes + 1);
+}
+
+static void add_move(const char *name, uint64_t ino, uint64_t new_parent, const char *new_name,
+	uint64_t replaced, bool keep)
+{
+	const struct rpc_name_change change = {dir, ino, fx.ctx.now - 5, keep, fx_str(name),
+		NAME_MOVE, .new_parent = new_parent, .replaced = replaced,
+		.new_name = fx_str(new_name)};
+
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+static void move__gives_another_name(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), other = fx_dir(ROOT_INO, "other");
+	uint64_t inodes = fx_usage().inodes;
+
+	fx.ctx.now += 100;
+	add_move("a", a, dir, "b", 0, false);
+	assert_ran(1, 0);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+	assert_int_equal(fx_attr(a).ctime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	fx.ctx.now += 100;
+	add_move("b", a, other, "a", 0, false);
+	assert_ran(1, 0);
+	assert_int_equal(fx_lookup(dir, "b"), -ENOENT);
+	assert_int_equal(fx_lookup(other, "a"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, a);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(other).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(a).nlink, 1);
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+static void move__replaces(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), b = fx_file(dir, "b"), c = fx_file(dir, "c");
+	uint64_t inodes = fx_usage().inodes;
+
+	add_move("a", a, dir, "b", b, false);
+	add_move("b", a, dir, "c", c, true);
+	assert_ran(2, 0);
+	fx_settle();
+	assert_int_equal(fx_getattr(b), -ESTALE);
+	assert_int_equal(fx_attr(c).nlink, 0);
+	assert_int_equal(fx_usage().inodes, inodes - 1);
+	assert_int_equal(fx_return_inode(c), 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes - 2);
+	assert_int_equal(fx_lookup(dir, "b"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "c"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, a);
+}
+
+static void move__is_refused_where_names_are_others(void **state)
+{
+	uint64_t a = fx_file(dir, "a"), b = fx_file(dir, "b"), sub = fx_dir(dir, "sub");
+
+	add_move("a", b, dir, "new", 0, false);
+	assert_ran(0, ESTALE);
+	add_move("none", a, dir, "new", 0, false);
+	assert_ran(0, ENOENT);
+	add_move("a", a, dir, "b", 0, false);
+	assert_ran(0, EEXIST);
+	add_move("a", a, dir, "b", a, false);
+	assert_ran(0, EINVAL);
+	add_move("a", a, dir, "none", b, false);
+	assert_ran(0, ESTALE);
+	add_move("a", a, dir, "sub", sub, false);
+	assert_ran(0, EISDIR);
+	add_move("sub", sub, dir, "new", 0, false);
+	assert_ran(0, EISDIR);
+	add_move("a", a, b, "new", 0, false);
+	assert_ran(0, ENOTDIR);
+	assert_int_equal(fx_lookup(dir, "a"), 0);
+	assert_int_equal(fx_attr(a).nlink, 1);
+	add_move("a", a, dir, "b", b, false);
+	assert_ran(1, 0);
+}
+
+static void mkdir__of_users_that_are_squashed_by_now(void **state)
+{
+	uint64_t first = lend();
+	const struct rpc_name_change change = {
+		dir, first, fx.ctx.now, false, fx_str("a"), NAME_MKDIR, 0777, 0, 0, 0};
+
+	fx.ctx.squash = (struct squash){SQUASH_ROOT, 65534, 65533};
+	assert_true(rpc_put_name_change(&w, &change));
+	assert_ran(1, 0);
+	fx.ctx.squash = (struct squash){0};
+	assert_int_equal(fx_attr(first).uid, 65534);
+	assert_int_equal(fx_attr(first).gid, 65533);
+}
+
+static void names__bring_numbers(void **state)
+{
+	uint64_t first = lend();
+	struct rpc_tail tail;
+
+	add_mkdir(dir, "a", first);
+	tail = (struct rpc_tail){fx.out, (uint32_t)wire_out_len(&w)};
+	assert_int_equal(FX_RUN(.op = RPC_NAMES, .names = {tail, NUMBERS_MORE}), 0);
+	assert_int_equal(fx.rep.names.lent.n, NUMBERS_LENT);
+	first = fx.rep.names.lent.first;
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	add_mkdir(dir, "b", first);
+	assert_ran(1, 0);
+}
+
+static void removals__find_room_in_a_full_store(void **state)
+{
+	enum { N = 40 };
+	uint64_t inos[N], inodes, first = lend();
+	char name[256];
+	int err = 0;
+
+	memset(name, 'n', sizeof(name));
+	name[250] = 0;
+	for (unsigned i = 0; i < N; i++) {
+		name[snprintf(name, sizeof(name), "%u", i)] = '-';
+		inos[i] = fx_file(dir, name);
+	}
+	for (unsigned i = N; !err; i++) {
+		name[snprintf(name, sizeof(name), "%u", i)] = '-';
+		err = fx_make(RPC_CREATE, dir, name, S_IFREG | 0644);
+	}
+	assert_int_equal(err, -ENOSPC);
+	/* Directories with numbers from before find it, too. */
+	for (unsigned i = 0; i < N; i++) {
+		name[snprintf(name, sizeof(name), "d%u", i)] = '-';
+		add_mkdir(dir, name, first + i);
+	}
+	assert_ran(N, 0);
+	memset(name, 'n', 250);
+	inodes = fx_usage().inodes;
+	memset(name, 'n', 250);
+	for (unsigned i = 0; i < N; i++) {
+		name[snprintf(name, sizeof(name), "%u", i)] = '-';
+		add(name, inos[i]);
+	}
+	assert_ran(N, 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes - N);
+}
+
+/* Also if it takes many of them. */
+static void moves__find_room_in_a_full_store(void **state)
+{
+	enum { N = 40, ROUNDS = 50 };
+	uint64_t inos[N];
+	char name[2][256];
+	int err = 0;
+
+	memset(name, 'n', sizeof(name));
+	name[0][250] = name[1][250] = 0;
+	for (unsigned i = 0; i < N; i++) {
+		name[0][snprintf(name[0], sizeof(name[0]), "%u", i)] = '-';
+		inos[i] = fx_file(dir, name[0]);
+		memset(name[0], 'n', 250);
+	}
+	for (unsigned i = N; !err; i++) {
+		name[0][snprintf(name[0], sizeof(name[0]), "%u", i)] = '-';
+		err = fx_make(RPC_CREATE, dir, name[0], S_IFREG | 0644);
+	}
+	assert_int_equal(err, -ENOSPC);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < N; i++) {
+			for (unsigned k = 0; k < 2; k++) {
+				memset(name[k], 'n', 250);
+				name[k][snprintf(name[k], sizeof(name[k]), "%u", i)] = '-';
+				name[k][200 + snprintf(name[k] + 200, 20, "%u", round + k)] = '-';
+			}
+			if (!round)
+				memset(name[0] + 200, 'n', 50);
+			add_move(name[0], inos[i], dir, name[1], 0, false);
+			assert_ran(1, 0);
+		}
+	}
+	fx_settle();
+}
+
+#define NAMES_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, fx_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NAMES_TEST(removals__take_effect_at_once_and_end_the_inodes),
+		NAMES_TEST(removal__of_a_file_in_use_keeps_it_until_it_is_returned),
+		NAMES_TEST(removal__of_one_of_two_names),
+		NAMES_TEST(removals__of_a_directory_that_they_have_emptied),
+		NAMES_TEST(removal__of_a_special_file),
+		NAMES_TEST(removals__end_before_one_that_is_refused),
+		NAMES_TEST(removals__follow_each_other),
+		NAMES_TEST(removals__are_of_a_session_that_is_alone_and_may_write),
+		NAMES_TEST(mkdirs__are_as_the_server_makes_them),
+		NAMES_TEST(mkdir__in_a_directory_with_set_group_id),
+		NAMES_TEST(mkdirs__use_a_number_and_a_name_once),
+		NAMES_TEST(changes__take_effect_in_their_order),
+		NAMES_TEST(move__gives_another_name),
+		NAMES_TEST(move__replaces),
+		NAMES_TEST(move__is_refused_where_names_are_others),
+		NAMES_TEST(mkdir__of_users_that_are_squashed_by_now),
+		NAMES_TEST(names__bring_numbers),
+		NAMES_TEST(removals__find_room_in_a_full_store),
+		NAMES_TEST(moves__find_room_in_a_full_store),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
