@@ -18,7 +18,7 @@ setup() {
 	names_mode=local
 	start_server
 	# Points that the sequence passes.
-	reached=(open.recorded rpc.answered write.post write.acknowledged removed.before removed.answered)
+	reached=(open.recorded rpc.answered write.post write.acknowledged names.before names.answered)
 	declare -gA unreached
 	list_unreached
 	if [ "$transport" = shm ]; then
