@@ -65,9 +65,9 @@
  * The server ends a session that takes longer than the lease time. Then the mount renews it
  * (session_renewal.h), as one that shares, in whatever state it is.
  *
- * A mount that has a record (record.h) can be revived while it is alone. From DRAINS on, until it
- * is alone again, it can't: CONVERT_SHARES may have been sent, and leases and pins are not
- * recorded.
+ * A mount that has a record (record.h) can be revived while it is alone, and keeps its locks by
+ * itself. From DRAINS on, until it is alone again, it can't: CONVERT_SHARES may have been sent, and
+ * leases and pins are not recorded.
  *
  * THREADS    Each thread holds its own requests, and says for itself that it is idle. Thread 0 does
  *            the rest, while all are idle.

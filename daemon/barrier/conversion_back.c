@@ -212,19 +212,21 @@ static bool holds_all(struct fs *fs)
 
 /* ---- the moment ------------------------------------------------------------------------------ */
 
-/* Returns whether another mount has taken its last name. */
+/* Others may have read the file under a lesser lease, which moves its access time. The attributes
+ * of one without a name are not asked for again. Returns whether another mount has taken its last
+ * name. */
 static bool goes_alone_locked(struct fs *fs, struct inode *inode)
 {
-	bool leased = inode->lease_type != LEASE_NONE;
+	bool leased = inode->lease_type != LEASE_NONE, nameless = leased && !inode->attr.nlink;
 
 	if (leased) {
-		inode->attr_valid &= inode->sure || inode->orphan;
+		inode->attr_valid &= inode->lease_type == LEASE_EXCLUSIVE || nameless;
 		lease_end_locked(inode);
 	} else {
 		conversion_forget_locked(fs, inode);
 	}
 	kernel_attr_forget_locked(inode);
-	return leased && !inode->orphan && !inode->attr.nlink;
+	return nameless && !inode->orphan;
 }
 
 static void goes_alone(struct inode *inode, void *arg)

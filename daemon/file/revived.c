@@ -64,10 +64,14 @@ static void revived_answered(struct request *req, const struct rpc_reply *rep)
 		!rep->attr.attr.nlink)
 		inode_return_orphan(asked, 0, req->thread);
 	inode_put(asked);
+	if (rep->status) {
+		then(req, rep->status);
+		return;
+	}
 	list_del(&op_of_state(req)->interrupted);
 	inode_put(steal_ptr(&op_of_state(req)->inode));
-	if (rep->status || revived_enter(req, then))
-		then(req, rep->status);
+	if (revived_enter(req, then))
+		then(req, 0);
 }
 
 static void revived_ask(struct request *req)

@@ -24,7 +24,8 @@ struct revived_state {
 	void (*then)(struct request *req, int status);
 };
 
-/* True: all is known that the request needs. False: then(req, status) follows. The operation has
+/* True: all is known that the request needs. False: then(req, status) follows, which ends the
+ * operation if there is an error. The operation has
  * not begun, and what follows struct file_op in its state is zero, then and afterwards. */
 bool revived_enter(struct request *req, void (*then)(struct request *req, int status));
 

@@ -222,7 +222,7 @@ void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)
 
 	if (!p)
 		return;
-	p->mapped = p->to_raise = inode->nopen && p->nranges;
+	p->mapped = p->to_raise = inode->nopen && (p->mapped || p->nranges);
 	p->clean = !inode->nopen && p->nranges;
 	if (!inode->nopen)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
@@ -659,18 +659,22 @@ bool kernel_pages_end_is_open_locked(const struct inode *inode)
 		       (p->to_raise && !inode->nopen_cached));
 }
 
+/* The byte by which the kernel is told must not come into a page that it has. The page's end is no
+ * worse than the file's: a READ of that page brings less, and so tells the true one. */
 bool kernel_pages_raise_end_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct cached_pages *p;
+	struct cached_pages *p = inode->cached->pages;
 
-	if (!inode->attr.size || !kernel_pages_make_locked(inode))
-		return !inode->attr.size;
+	if (!inode->attr.size || inode->nopen_cached || (p && p->nranges))
+		return true;
+	if (!kernel_pages_make_locked(inode))
+		return false;
 	p = inode->cached->pages;
 	if (p->running)
 		return false;
 	p->drops_behind = false;
 	p->dropped = (struct cached_range){0};
-	p->job = (struct notifier_job){.size = inode->attr.size};
+	p->job = (struct notifier_job){.size = pages_of(0, inode->attr.size).to};
 	kernel_pages_tell_locked(inode, thread);
 	return true;
 }

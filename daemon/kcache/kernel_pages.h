@@ -227,9 +227,9 @@ void kernel_pages_closed_locked(struct inode *inode);
 /* Whether the file is mapped, and the kernel was told that there is no end, or may have zeros in
  * place of what is behind the end that it knows. It stays so until the file is closed. */
 bool kernel_pages_end_is_open_locked(const struct inode *inode);
-/* The kernel is told that the file is at least as long as it is: others may have made it longer,
- * and a mapping would end at the end from before. Under a lease. False: it is not told; no memory,
- * or it is being told something else. */
+/* The kernel is told that the file, of which it has no page, is at least as long as it is: others
+ * may have made it longer, and a mapping would end at the end from before. Under a lease. False: it
+ * is not told; no memory, or it is being told something else. */
 bool kernel_pages_raise_end_locked(struct inode *inode, struct io_thread *thread);
 
 /* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */

@@ -144,13 +144,20 @@ void lease_pin_locked(struct inode *inode, struct io_thread *thread)
  * not be given. */
 void lease_ask_for_all_locked(struct inode *inode, struct io_thread *thread)
 {
+	const struct inode_lease *l = inode->lease;
 	struct rpc_lease ask = {
 		.type = inode->lease_type == LEASE_OVERWRITE ? LEASE_EXCLUSIVE : LEASE_SHARED,
 		.flags = LEASE_IF_FREE,
 	};
 
-	if (!lease_is_recalled(inode->lease) && !lease_covers_all_locked(inode))
-		ask_at_once_locked(inode, thread, ask);
+	if (l->state != LEASE_IDLE || lease_is_recalled(l) || lease_covers_all_locked(inode))
+		return;
+	/* Pages of a lease that was lost are dropped before. */
+	if (inode->lease_type == LEASE_NONE && kernel_pages_any_locked(inode))
+		return;
+	/* The answer's attributes count then. */
+	inode->attr_valid &= inode->sure;
+	ask_at_once_locked(inode, thread, ask);
 }
 
 /* ---- taking it back -------------------------------------------------------------------------- */

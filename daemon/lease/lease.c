@@ -67,7 +67,7 @@ bool lease_covers_all_locked(const struct inode *inode)
 	const struct inode_lease *l = inode->lease;
 
 	return lease_includes(inode->lease_type, LEASE_SHARED) && l->state == LEASE_IDLE &&
-	       !l->unsure && !lease_is_recalled(l);
+	       (inode->sure || inode->orphan) && !l->unsure && !lease_is_recalled(l);
 }
 
 /* ---- what is due ----------------------------------------------------------------------------- */

@@ -190,7 +190,7 @@ void lease_note_closing(struct inode *inode, struct handle *handle);
 void lease_pin_locked(struct inode *inode, struct io_thread *thread);
 
 /* Before the mount goes without leases: asks for one under which nobody else may change anything of
- * an open file. lease_covers_all_locked(): it has one. */
+ * an open file. lease_covers_all_locked(): it has one, and its attributes are as at the server. */
 void lease_ask_for_all_locked(struct inode *inode, struct io_thread *thread);
 bool lease_covers_all_locked(const struct inode *inode);
 /* Of an inode that needs neither: gives back the lease, or the pin. lease_has_nothing_locked():

@@ -8,6 +8,7 @@
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inherited.h"
+#include "daemon/file/op_inode.h"
 #include "daemon/file/revived.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/append_order.h"
@@ -73,10 +74,12 @@ static_assert(sizeof(struct revived_state) <= offsetof(struct shared_op, append)
 
 static void is_known(struct request *req, int status)
 {
-	if (status)
-		op_refuse(req, status);
-	else
+	if (!status) {
 		carry_out(req);
+		return;
+	}
+	append_order_leave(req, status);
+	op_finish(req, status);
 }
 
 static void know(struct request *req)
@@ -180,13 +183,16 @@ static void pass_renewal(struct request *req)
 		permission(req);
 }
 
+/* A request that was held may have to take a place to append at now: the mount shares since. */
 void way_barrier_over(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
-	if (status)
+	if (status) {
 		op_refuse(req, status);
-	else
-		pass_renewal(req);
+		return;
+	}
+	append_order_queue(req);
+	pass_renewal(req);
 }
 
 /* A request that was held may have to take a place now: the mount shares since. */

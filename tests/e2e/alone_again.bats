@@ -79,6 +79,48 @@ needs_open_files() {
 	nobody_was_late
 }
 
+# bats test_tags=once
+@test "what programs have read into the cache stays as it is, to the last byte" {
+	local size
+	needs_open_files
+	start_server
+	come 1
+	for size in 1 5 4096 4097 8192; do
+		head -c $size /dev/zero | tr '\0' x >"$dir/1/$size"
+	done
+	exec 6<"$dir/1/1" 7<"$dir/1/5" 8<"$dir/1/4096" 9<"$dir/1/8192"
+	for fd in 6 7 8 9; do [ "$(head -c 1 <&$fd)" = x ]; done
+	come 2 6>&- 7>&- 8>&- 9>&-
+	other_goes 6>&- 7>&- 8>&- 9>&-
+	for size in 1 5 4096 4097 8192; do
+		[ "$(tr -d x <"$dir/1/$size" | wc -c)" = 0 ]
+		[ "$(stat -c %s "$dir/1/$size")" = $size ]
+	done
+	[ "$(wc -c <&9)" = 8191 ]
+	exec 6>&- 7>&- 8>&- 9>&-
+}
+
+# bats test_tags=once
+@test "a file is mapped to the end that others have given it before" {
+	needs_open_files
+	two_mounts
+	printf 'a%.0s' {1..100} >"$dir/1/file"
+	mkfifo "$dir/go"
+	fsop map-later "$dir/1/file" 9000 <"$dir/go" >"$dir/answers" 2>&1 3>&- &
+	pids+=($!)
+	exec 5>"$dir/go"
+	until_true 10 grep -q open "$dir/answers"
+	head -c 9900 /dev/zero | tr '\0' b >>"$dir/2/file"
+	other_goes 5>&-
+	echo map >&5
+	exec 5>&-
+	wait "${pids[0]}"
+	pids=()
+	diff <(printf '%s\n' open b) "$dir/answers"
+	[ "$(tail -c 1000 "$dir/1/file" | tr -d b | xxd -p)" = 73 ]
+	[ "$(stat -c %s "$dir/1/file")" = 10000 ]
+}
+
 # appends FILE: a program appends each line that comes by descriptor 5, and sets O_APPEND after its open.
 appends() {
 	mkfifo "$dir/go"

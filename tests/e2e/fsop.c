@@ -238,6 +238,28 @@ static int append_by_fcntl(char **args)
 	return 0;
 }
 
+/* Maps the file when a line of input comes, prints a byte of it, and stores another one there. */
+static int map_later(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+	off_t at = atoll(args[1]);
+	volatile char *map;
+	char line[16];
+
+	if (fd < 0)
+		return -errno;
+	puts("open");
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		return -EIO;
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at & ~(off_t)4095);
+	if (map == MAP_FAILED)
+		return -errno;
+	printf("%c\n", map[at % 4096]);
+	map[at % 4096] = 's';
+	return 0;
+}
+
 /* Makes a file without a name in a directory, and gives it one when a line of input comes. */
 static int link_later(char **args)
 {
@@ -846,6 +868,7 @@ static const struct operation operations[] = {
 	{"map-and-answer", 1, map_and_answer},
 	{"append-by-fcntl", 1, append_by_fcntl},
 	{"link-later", 2, link_later},
+	{"map-later", 2, map_later},
 	{"map-and-store-on", 1, map_and_store_on},
 	{"copy-range", 5, copy_range},
 	{"hold", 1, hold},
