@@ -10,8 +10,9 @@
  *
  * Behind the changes that were answered before it comes
  * - each request that changes something at the server, also a COMMIT or MAKE (commit.h). So if this
- *   client dies, the server has a beginning of all that it was to do, in the order in which its
- *   programs saw it, and with it all data that was closed;
+ *   client dies, the server has a beginning of all changes of names and closes, in the order in
+ *   which its programs saw them. Bytes that are written in place are in no such order, and a new
+ *   file takes its place with its MAKE;
  * - fsync of anything, and close of a file that was open for writing;
  * - a request that reads the directory, or is about the inode;
  * - a snapshot, a change to read-only, an upgrade, the end of the mount (commit_tick()).

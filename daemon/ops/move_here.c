@@ -56,8 +56,10 @@ static bool touch_both(const struct name_place *from, const struct name_place *t
 }
 
 /* An inode loses its name first, and gets it back if the other one can't be moved any more. */
-static bool change_names(const struct name_place *from, const struct name_place *to, int64_t now)
+static bool change_names(
+	struct request *req, const struct name_place *from, const struct name_place *to)
 {
+	int64_t now = session_time(req->thread->fs->session);
 	struct name_change *one = name_change_new_move(from, to, now);
 
 	if (!one)
@@ -68,8 +70,11 @@ static bool change_names(const struct name_place *from, const struct name_place 
 	}
 	if (queue_move(from->inode, one))
 		return true;
-	if (to->inode)
+	if (to->inode) {
 		remove_here_take_back(to->inode);
+		/* Its last handle may have been closed meanwhile. */
+		inode_return_settle(to->inode, req->thread);
+	}
 	name_change_drop(one);
 	return false;
 }
@@ -90,7 +95,7 @@ static bool move(struct request *req, const struct name_place *from, const struc
 {
 	struct fs *fs = req->thread->fs;
 
-	if (!change_names(from, to, session_time(fs->session)))
+	if (!change_names(req, from, to))
 		return false;
 	note_names(req, from, to);
 	if (to->inode)
