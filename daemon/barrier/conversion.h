@@ -105,6 +105,7 @@ struct conversion {
 	bool back;           /* it is to be alone; under the lock */
 	bool locks;          /* the server is to learn of locks, and that is all; under the lock */
 	int64_t back_ms;     /* not before; under the lock */
+	int64_t failed_ms;   /* how long it waited after the last try; 0: none has failed */
 	atomic_bool not_now; /* the server is to learn that it can't be now */
 	_Atomic int64_t rest_ms; /* nor before then */
 	/* Since this daemon began; for the admin. */

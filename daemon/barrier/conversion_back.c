@@ -15,8 +15,8 @@
 #include "daemon/lock/lock_owner.h"
 
 /* When it is tried again, if a file is in its way; how long it may take to stand still, and to
- * settle leases; when it is tried again if it took longer, or was refused. */
-enum { BACK_MS = 5000, STEP_MS = 1000, FAILED_MS = 300000 };
+ * settle leases; when it is tried again if it took longer, or was refused: first, and at most. */
+enum { BACK_MS = 5000, STEP_MS = 1000, FAILED_MS = 10000, FAILED_MAX_MS = 300000 };
 
 /* ---- whether it can be ----------------------------------------------------------------------- */
 
@@ -86,13 +86,14 @@ void conversion_back_wanted(struct io_thread *thread)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Each try holds requests for a moment. */
+/* Each try holds requests for a moment. So there are fewer and fewer. */
 static void back_failed(struct fs *fs)
 {
 	struct conversion *c = fs->conversion;
 
 	pthread_mutex_lock(&c->lock);
-	c->back_ms = now_ms() + FAILED_MS;
+	c->failed_ms = c->failed_ms ? min_i64(2 * c->failed_ms, FAILED_MAX_MS) : FAILED_MS;
+	c->back_ms = now_ms() + c->failed_ms;
 	pthread_mutex_unlock(&c->lock);
 	conversion_is_over(fs);
 }
@@ -249,6 +250,7 @@ static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
 	if (!rep->status) {
 		c->told_ms = now_ms() + session_lease_ms(fs->session);
 		c->ttl_ms = 0;
+		c->failed_ms = 0;
 		inode_each(fs, goes_alone, fs);
 		kernel_names_forget(&fs->looks->shown);
 		atomic_fetch_add(&c->nended, 1);

@@ -10,6 +10,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/kcache/stale_pages.h"
 #include "daemon/op/op.h"
+#include "daemon/file/handle.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
 
@@ -151,18 +152,25 @@ static bool may_have(const struct cached_pages *p, struct cached_range r)
 
 static void raise_locked(struct inode *inode, struct io_thread *thread);
 
-void kernel_pages_note_locked(
-	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len)
+bool kernel_pages_is_for_mapping(const struct request *req)
+{
+	const struct handle *handle = handle_of(req);
+
+	return req->op == OP_READ && (!handle || handle->kind != OPENED_CACHED);
+}
+
+void kernel_pages_note_locked(struct inode *inode, struct io_thread *thread,
+	struct cached_range bytes, bool for_mapping)
 {
 	struct cached_pages *p = inode->cached->pages;
-	struct cached_range r = pages_of(offset, len);
+	struct cached_range r = pages_of(bytes.from, bytes.to - bytes.from);
 
 	/* The kernel asks for pages that it does not have. */
 	if (r.from <= p->zeroed && p->zeroed < r.to)
 		p->zeroed = CACHED_NOTHING;
 	p->clean = false;
-	p->to_raise |= !p->mapped;
-	p->mapped = true;
+	p->to_raise |= for_mapping && !p->mapped;
+	p->mapped |= for_mapping;
 	p->read_again |= p->running && touch(p->dropped, r);
 	add_range(p, r);
 	if (p->to_raise && !p->running)
@@ -189,8 +197,10 @@ bool kernel_pages_note_alone(const struct request *req)
 	inode = op_inode_of(req);
 	pthread_mutex_lock(&inode->lock);
 	made = kernel_pages_make_locked(inode);
-	if (made)
+	if (made) {
 		add_range(inode->cached->pages, pages_of(req->args.offset, req->args.size));
+		inode->cached->pages->mapped |= kernel_pages_is_for_mapping(req);
+	}
 	if (req->op == OP_WRITE)
 		stale_pages_read_locked(inode, req->args.offset, req->args.offset + req->args.size);
 	pthread_mutex_unlock(&inode->lock);
@@ -222,7 +232,7 @@ void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)
 
 	if (!p)
 		return;
-	p->mapped = p->to_raise = inode->nopen && (p->mapped || p->nranges);
+	p->mapped = p->to_raise = inode->nopen && p->mapped;
 	p->clean = !inode->nopen && p->nranges;
 	if (!inode->nopen)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);

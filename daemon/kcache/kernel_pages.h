@@ -97,7 +97,7 @@ enum { CACHED_RANGES = 16, CACHED_LOOKERS = 4 };
 
 #define CACHED_NOTHING UINT64_MAX
 
-/* Bytes; both ends are page boundaries. */
+/* Bytes; of cached pages both ends are page boundaries. */
 struct cached_range {
 	uint64_t from, to;
 };
@@ -124,7 +124,7 @@ struct cached_pages {
 	bool drops_behind; /* `dropped` is those */
 	uint64_t step;     /* the most bytes to be dropped at once */
 	bool clean;        /* those of a file that was closed when its mount began to share */
-	bool mapped;       /* perhaps, by a program that has it open */
+	bool mapped;       /* perhaps, by a handle that goes past the cache */
 	bool to_raise;     /* the kernel is to be told that there is no end, whatever the lease */
 	bool endless;      /* the kernel was told so last */
 	bool raised;       /* it was told so, and no thread that was sent back has looked since */
@@ -145,9 +145,12 @@ void kernel_pages_fini(struct kernel_pages *c);
 
 /* Before a READ for the cache waits, or is answered. False: there is no memory. */
 bool kernel_pages_make_locked(struct inode *inode);
-/* The READ is answered. */
-void kernel_pages_note_locked(
-	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len);
+/* Whether a READ for the cache may be a mapping's. A handle that uses the cache may be mapped, too,
+ * but read(2) by it comes from there as well. */
+bool kernel_pages_is_for_mapping(const struct request *req);
+/* The READ of these bytes is answered. */
+void kernel_pages_note_locked(struct inode *inode, struct io_thread *thread,
+	struct cached_range bytes, bool for_mapping);
 
 /* The same for a request of a mount that is alone, and may share later: its READs for the cache are
  * noted, and its writes through it. False: there is no memory. */

@@ -39,7 +39,8 @@ int kernel_pages_adopt_locked(struct inode *inode, const struct cached_pages *ke
 	memcpy(p->lookers, kept->lookers, sizeof(p->lookers));
 	p->nranges = kept->nranges;
 	p->step = kept->step;
-	p->mapped = kept->mapped;
+	/* One of before did not note it while it was alone. */
+	p->mapped = kept->mapped || kept->nranges;
 	p->to_raise = kept->to_raise;
 	p->endless = kept->endless;
 	p->raised = kept->raised;

@@ -130,7 +130,9 @@ static void use_locked(const struct request *req, struct op_lease *want)
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
 	if (want->use == USE_READS_PAGES)
-		kernel_pages_note_locked(inode, req->thread, req->args.offset, req->args.size);
+		kernel_pages_note_locked(inode, req->thread,
+			(struct cached_range){req->args.offset, req->args.offset + req->args.size},
+			kernel_pages_is_for_mapping(req));
 	else if (want->use == USE_MAY_STORE)
 		inode->cached->nstorers++;
 	if (want->use == USE_TELLS_END || want->use == USE_READS_PAGES ||

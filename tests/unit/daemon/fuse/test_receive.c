@@ -200,8 +200,9 @@ static void recall_what_is_cached(void)
 	pthread_mutex_lock(&fx.inode->lock);
 	assert_true(kernel_pages_make_locked(fx.inode));
 	fx.inode->cached->pages->mapped = true;
-	kernel_pages_note_locked(fx.inode, &fx.thread, 0, PAGE);
-	kernel_pages_note_locked(fx.inode, &fx.thread, 100 * PAGE, PAGE);
+	kernel_pages_note_locked(fx.inode, &fx.thread, (struct cached_range){0, PAGE}, true);
+	kernel_pages_note_locked(
+		fx.inode, &fx.thread, (struct cached_range){100 * PAGE, 101 * PAGE}, true);
 	pthread_mutex_unlock(&fx.inode->lock);
 	recall(1, LEASE_NONE);
 	assert_true(fuse_receive_is_dropping(&fx.thread));

@@ -1,4 +1,6 @@
 /* Pages of files that are read through the cache by handles from before other mounts came. */
+#include "daemon/file/cache_policy.h"
+#include "daemon/file/handle.h"
 #include "tests/unit/daemon/kcache/pages_client.h"
 
 /* read(2) by it stops at the end that the kernel knows. */
@@ -103,6 +105,65 @@ static void cut__of_what_was_closed_when_others_came__waits_for_its_pages(void *
 	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
 }
 
+static void read_alone_by(enum open_kind kind, uint64_t page)
+{
+	struct handle handle = {.kind = kind};
+	struct request *req = &fx.ops[0];
+
+	*req = (struct request){.thread = &fx.thread, .op = OP_READ, .node = INO};
+	req->args.fh = (uintptr_t)&handle;
+	req->args.cached = true;
+	req->args.offset = page * PAGE;
+	req->args.size = PAGE;
+	assert_true(kernel_pages_note_alone(req));
+}
+
+/* Both ways of a conversion go by it: a program that appends keeps the kernel from being told the
+ * end of what is mapped. */
+static void share__of_what_is_read_by_the_cache__counts_no_mapping(void **state)
+{
+	struct inode *inode = fx.inode;
+	struct cached_pages *p = inode->cached->pages;
+
+	atomic_store(&fx.fs.sharing, false);
+	p->mapped = false;
+	inode->nopen = 2;
+	inode->nopen_cached = 1;
+	read_alone_by(OPENED_CACHED, 0);
+	atomic_store(&fx.fs.sharing, true);
+	kernel_pages_share_locked(inode, &fx.thread);
+	assert_true(kernel_pages_any_locked(inode));
+	inode->nopen_cached = 0;
+	inode->cached->nappenders = 1;
+	kernel_pages_reader_closed_locked(inode, &fx.thread);
+	assert_nothing_dropped();
+	assert_false(kernel_pages_end_is_open_locked(inode));
+	/* A page of it is asked for again, by the other handle. */
+	kernel_pages_note_locked(inode, &fx.thread, (struct cached_range){0, PAGE}, true);
+	assert_true(kernel_pages_end_is_open_locked(inode));
+	inode->cached->nappenders = 0;
+	p->nranges = 0;
+	inode->nopen = 0;
+}
+
+static void share__of_what_a_mapping_has_read__tells_that_there_is_no_end(void **state)
+{
+	struct inode *inode = fx.inode;
+
+	atomic_store(&fx.fs.sharing, false);
+	inode->cached->pages->mapped = false;
+	inode->nopen = 2;
+	inode->nopen_cached = 1;
+	read_alone_by(OPENED_DIRECT, 0);
+	atomic_store(&fx.fs.sharing, true);
+	kernel_pages_share_locked(inode, &fx.thread);
+	inode->nopen_cached = 0;
+	kernel_pages_reader_closed_locked(inode, &fx.thread);
+	told_that_it_is_endless();
+	inode->cached->pages->nranges = 0;
+	inode->nopen = 0;
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
 
 int main(void)
@@ -113,6 +174,8 @@ int main(void)
 		CASE(read__of_the_end__drops_nothing_when_the_lease_has_gone_since),
 		CASE(recall__to_shared__leaves_no_page_with_the_end),
 		CASE(cut__of_what_was_closed_when_others_came__waits_for_its_pages),
+		CASE(share__of_what_is_read_by_the_cache__counts_no_mapping),
+		CASE(share__of_what_a_mapping_has_read__tells_that_there_is_no_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

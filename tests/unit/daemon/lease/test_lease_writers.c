@@ -172,7 +172,7 @@ static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 	fx.inode->cached->nstorers++;
 	assert_true(kernel_pages_make_locked(fx.inode));
 	fx.inode->cached->pages->mapped = true;
-	kernel_pages_note_locked(fx.inode, &fx.thread, 0, 4096);
+	kernel_pages_note_locked(fx.inode, &fx.thread, (struct cached_range){0, 4096}, true);
 	pthread_mutex_unlock(&fx.inode->lock);
 	flush();
 	answer(take_plain_commit(), 0);
