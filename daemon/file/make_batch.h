@@ -4,7 +4,9 @@
  * that is not on its way. Else it waits, and the next message takes all that wait, up to MAKES_MAX.
  * A caller that is about to send many (commit_tick(), make_first()) holds the batch meanwhile.
  * Changes of names that have to come before (name_queue.h) go along in the message. Where that is
- * not possible, the batch waits until they have gone.
+ * not possible, the batch waits until they have taken effect. Then the files that waited are sent,
+ * whatever names have come since: those need not be there before them. So others' changes never
+ * overtake a file again and again.
  *
  *     make_batch_add() -> [waits] -> hooks.fill -> on its way -> hooks.answered
  *                            ^                          |
@@ -79,7 +81,9 @@ struct make_batch {
 	struct list waiting; /* struct make_entry */
 	unsigned nholds;
 	struct name_behind behind;
-	bool is_behind; /* that call follows */
+	bool is_behind;   /* that call follows */
+	unsigned nbehind; /* files that waited when it was asked for, the first ones */
+	unsigned nready;  /* of those that wait, the first ones: all names before them are there */
 	struct thread_call kick;
 	bool kicked;
 	uint8_t extents[MAKE_BATCH_EXTENTS * RPC_EXTENT_BYTES]; /* room for hooks.fill */

@@ -237,6 +237,37 @@ static void back__is_over__leaves_nothing(void **state)
 	conversion_is_over(&fx.fs);
 }
 
+/* It begins and can't be done in time; the request that runs does not end. Returns after how long
+ * it is tried again. */
+static int64_t fail_back(void)
+{
+	struct conversion *c = fx.fs.conversion;
+
+	c->back_ms = 0;
+	conversion_back_wanted(fx.threads[0]);
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	c->began_ms -= 2000;
+	step_all();
+	assert_int_equal(phase(), CONVERSION_NONE);
+	return c->back_ms - now_ms();
+}
+
+static void back__takes_too_long__is_tried_ever_later(void **state)
+{
+	int64_t first, second, last = 0;
+
+	atomic_store(&fx.fs.sharing, true);
+	assert_true(conversion_enter(make(0, 1, OP_WRITE, false)));
+	first = fail_back();
+	second = fail_back();
+	assert_in_range(first, 1, 20000);
+	assert_in_range(second, first + first / 2, 3 * first);
+	for (unsigned i = 0; i < 20; i++)
+		last = fail_back();
+	assert_in_range(last, 1, 300000);
+	end(0);
+}
+
 static void ttl__is_short_and_none_when_another_comes(void **state)
 {
 	assert_int_equal(conversion_ttl_ms(&fx.fs, LEASE_MS), LEASE_MS / 4);
@@ -332,6 +363,7 @@ int main(void)
 		TEST(back__a_file_is_open__waits),
 		TEST(back__while_it_is_alone__is_no_news),
 		TEST(back__is_over__leaves_nothing),
+		TEST(back__takes_too_long__is_tried_ever_later),
 		TEST(ttl__is_short_and_none_when_another_comes),
 		TEST(adopt__has_what_the_kernel_was_told),
 	};

@@ -400,6 +400,36 @@ static void names__that_cannot_go_along_are_waited_for(void **state)
 	assert_int_equal(files[1].status, 0);
 }
 
+/* Steady changes of other threads are not to overtake it again and again. */
+static void names__that_came_later_are_not_waited_for(void **state)
+{
+	along = ALONG_BEHIND;
+	make_batch_hold(&batch);
+	for (unsigned i = 0; i < MAKES_MAX + 2; i++)
+		add(i);
+	make_batch_let_go(&batch);
+	for (unsigned i = MAKES_MAX + 2; i < MAKES_MAX + 4; i++)
+		add(i);
+	assert_int_equal(count_in(0), 0);
+	io_thread_call(fx.threads[0], &batch.behind.call);
+	fs_fixture_turn(&fx, 0);
+	/* Those that were there when it began to wait go, and the others wait for what is new. */
+	assert_int_equal(nbefore, 2);
+	assert_int_equal(count_in(0), MAKES_MAX);
+	assert_int_equal(count_in(1), 2);
+	assert_false(batch.messages[0].names || batch.messages[1].names);
+	answer_all_made(0);
+	answer_all_made(1);
+	assert_int_equal(count_in(0), 0);
+	assert_int_equal(nbefore, 2);
+	io_thread_call(fx.threads[0], &batch.behind.call);
+	fs_fixture_turn(&fx, 0);
+	assert_int_equal(count_in(0), 2);
+	answer_all_made(0);
+	assert_int_equal(files[MAKES_MAX + 3].status, 0);
+	assert_int_equal(batch.nready, 0);
+}
+
 static void names__go_back_if_no_file_is_left(void **state)
 {
 	along = ALONG_TAKEN;
@@ -446,6 +476,8 @@ int main(void)
 			file__that_was_refused_with_names_goes_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			names__that_cannot_go_along_are_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names__that_came_later_are_not_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(names__go_back_if_no_file_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			file__with_names_before_it_is_sent_in_the_next_turn, setup, teardown),
