@@ -77,6 +77,7 @@ make_data() {
 	local names=("create-unlink=create + unlink; empty file" "create-write-close=create; + write; + close"
 		"open-read-close=open; + read; + close" "unlink=unlink" "stat-warm=stat; cached")
 	local in_guest="verbs=rmemfs over verbs,tcp=rmemfs over tcp,nfs-tcp=NFS over TCP"
+	local files=("${names[@]}" "stat-first=stat; after a write" "untar=untar; of small files")
 	data_file native-blocks "null-stock=the null FUSE server" \
 		"shm=rmemfs over shm,tcp=rmemfs over tcp,tmpfs=tmpfs" \
 		"Direct reads and writes of one file, beside a FUSE server that keeps nothing" "${blocks[@]}"
@@ -84,8 +85,8 @@ make_data() {
 		"Small files, one after the other, beside tmpfs" "${names[@]}"
 	data_file guest-blocks "nfs-rdma=NFS over RDMA" "$in_guest" \
 		"Direct reads and writes of one file, beside NFS over RDMA" "${blocks[@]}"
-	data_file guest-names "nfs-rdma=NFS over RDMA" "$in_guest" \
-		"Small files, one after the other, beside NFS over RDMA" "${names[@]}"
+	data_file guest-names "nfs-rdma=NFS over RDMA" "names=rmemfs over verbs with names=local,$in_guest" \
+		"Small files, one after the other, beside NFS over RDMA" "${files[@]}"
 }
 
 # ---- drawing -------------------------------------------------------------------------------------

@@ -179,6 +179,57 @@ count_tree() {
 	count_build "$place"
 }
 
+# ---- NFS, in the guest ---------------------------------------------------------------------------
+
+# nfs_calls PLACE: as JSON, the remote calls of each kind that its mount has made, from
+# /proc/self/mountstats.
+nfs_calls() {
+	awk -v at="$work/$1" '
+		/^device / { here = $5 == at; calls = 0 }
+		here && /per-op statistics/ { calls = 1; next }
+		here && calls && $1 ~ /^[A-Z_0-9]+:$/ { print $1, $2 }' /proc/self/mountstats |
+		jq -Rn '[inputs | split(": ") | {(.[0]): (.[1] | tonumber)}] | add // {}'
+}
+
+# counted_calls NAME PLACE UNITS COMMAND...: as counted, of an NFS mount.
+counted_calls() {
+	local name=$1 place=$2 n=$3
+	shift 3
+	sync -f "${folder[$place]}"
+	nfs_calls "$place" >"$work/calls.before"
+	"$@" >"$work/counted.log" 2>&1 || bench_die "$name on $place failed: $(tail -n 3 "$work/counted.log")"
+	sync -f "${folder[$place]}"
+	nfs_calls "$place" | jq -s --slurpfile before "$work/calls.before" --argjson n "$n" \
+		'.[0] | to_entries | map({key, n: ((.value - ($before[0][.key] // 0)) / $n)} | select(.n > 0))' >"$work/calls"
+	jq -r 'map("\(.key) \(.n * 100 | round / 100)") | "'"$name $place"': " + join(", ")' "$work/calls" | tee -a "$results/kinds.txt"
+	record "count-$name" "$place" "$(jq 'map(.n) | add // 0' "$work/calls")" messages
+}
+
+# nfs_op STATE PLACE KIND
+nfs_op() {
+	counted_calls "$3-$1" "$2" "$counted_files" "$bin/nameops" "$3" "${folder[$2]}/names" "$counted_files"
+}
+
+# nfs_counts PLACE: what counts tells of rmemfs's mounts.
+nfs_counts() {
+	local place=$1
+	rep=1 untar_files=$counted_tree make_archive
+	mkdir "${folder[$place]}/names" "${folder[$place]}/tree"
+	nfs_op new "$place" write
+	nfs_op first "$place" stat
+	nfs_op warm "$place" read
+	nfs_op warm "$place" rename
+	nfs_op warm "$place" rename-back
+	nfs_op warm "$place" unlink
+	nfs_op warm "$place" mkdir
+	nfs_op warm "$place" rmdir
+	counted_calls untar-new "$place" "$counted_tree" tar -C "${folder[$place]}/tree" -xf "$memory/tree.tar"
+	counted_calls rm-r-warm "$place" "$counted_tree" rm -r "${folder[$place]}/tree"
+	awk -F, '
+		BEGIN { print "| work | calls of NFS |\n| --- | --- |" }
+		/^count-/ { printf "| %s | %.2f |\n", substr($1, 7), $5 }' "$results/raw.csv" >"$results/counts.md"
+}
+
 # ---- all -----------------------------------------------------------------------------------------
 
 # count_table: of raw.csv, in the order of the works; the numbers are requests / messages.

@@ -22,8 +22,8 @@ usage() {
 		  vm       in a guest with Soft-RoCE, over verbs and tcp, beside NFS over RDMA and TCP
 		  --quick  small and short: shows that all of it works, and nothing about speed
 		  --parts  some only of: fio, series, copies, files, clients, sharing, tuning, growth; or brief, natively:
-		           blocks and small files over shm and tcp, in six minutes; or counts, natively: requests and
-		           messages for what programs do; or several, natively: mounts that each have a folder
+		           blocks and small files over shm and tcp, in six minutes; or counts: requests and
+		           messages for what programs do, in the guest those of NFS; or several, natively: mounts that each have a folder
 		  --out    where the results go (build/bench-native, build/bench-vm)
 		  --plots  a folder for plots of the main ratios, each with its data beside it
 		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
@@ -60,6 +60,7 @@ settings_guest() {
 	file_mib=32 copy_mib=64 slow_mib=8 client_mib=8 stream_mib=256 export_size=256MiB
 	files=300 untar_files=2000 build_sources='common/base/word.c common/conf/size.c'
 	few=1000 many=10000 extents_most=10000 grown_size=192MiB metadata_reserve=''
+	counted_files=100 counted_tree=200
 	if [ $quick -eq 1 ]; then
 		settings_quick
 		files=20 untar_files=100 few=20 many=100 extents_most=100
@@ -307,6 +308,15 @@ start_guest() {
 }
 
 run_guest() {
+	if only_counts; then
+		server_address=10.9.0.1
+		make_source
+		nfs_serve 256m
+		nfs_place nfs-rdma rdma
+		nfs_counts nfs-rdma
+		bench_undo
+		return
+	fi
 	start_guest
 	part fio fio_works "tmpfs verbs tcp nfs-rdma nfs-tcp" "null-own null-stock" wire
 	part fio compare 1 verbs work_memory
@@ -377,7 +387,7 @@ vm() {
 		"$here/run.sh" guest "${options[@]}" --out /run/job/results
 	mv "$out"/job/results/* "$out/"
 	rm -rf "$out/job"
-	"$here/report.sh" "$out" "$here/targets.vm"
+	only_counts || "$here/report.sh" "$out" "$here/targets.vm"
 }
 
 mode=native quick=0 parts='' out='' plots=''

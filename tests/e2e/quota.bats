@@ -316,6 +316,7 @@ blocks_of() {
 	serve ''
 	as $alice dd if=/dev/zero of="$mnt/a" bs=1M count=3 status=none
 	as $alice mkdir "$mnt/dir"
+	sync "$mnt/dir" # with names=local it may not be there yet
 	stop_server
 	limit 'quotas = ( { user = 41001; size = "4MiB"; inodes = 3; } );'
 	start_server

@@ -22,12 +22,14 @@ state() {
 	echo "${stat:0:1}"
 }
 
-# A killed child that nobody has waited for is a zombie, and has ended.
+# A killed child that nobody has waited for is a zombie, and has ended. But its first thread may be one while others
+# run, and have files open.
 ended() {
 	local pid
 	for pid in "$@"; do
 		[[ -z $(state "$pid" | tr -d Z) ]] || return 1
 	done
+	have_threads 1 "$@"
 }
 
 # The processes wait in the kernel's queue or for the daemon. There a signal must be able to end them.
