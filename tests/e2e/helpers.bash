@@ -23,6 +23,7 @@ server_conf='' # a configuration file that names the exports
 cache_mode=${RMEMFS_TEST_CACHE:-}
 ack_mode=${RMEMFS_TEST_ACK:-}
 names_mode=${RMEMFS_TEST_NAMES:-}
+share_mode=${RMEMFS_TEST_SHARE:-} # not empty: no mount starts alone
 test_seconds=150 # a test may take
 # A user without rights, except to reach the programs in any folder.
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups
@@ -214,7 +215,7 @@ mount_source() {
 }
 
 mount_options() {
-	local modes=${cache_mode:+,cache=$cache_mode}${ack_mode:+,ack=$ack_mode}${names_mode:+,names=$names_mode}
+	local modes=${cache_mode:+,cache=$cache_mode}${ack_mode:+,ack=$ack_mode}${names_mode:+,names=$names_mode}${share_mode:+,share}
 	if [ "$transport" = shm ]; then
 		echo "transport=shm$modes"
 	else
