@@ -98,6 +98,13 @@ static void back_failed(struct fs *fs)
 	conversion_is_over(fs);
 }
 
+static void back_done(struct conversion *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->failed_ms = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* ---- leases ---------------------------------------------------------------------------------- */
 
 /* A request that had begun may have opened a file. */
@@ -131,6 +138,20 @@ static bool is_known_locked(const struct inode *inode)
 	return !inode_is_regular(inode) || lease_covers_all_locked(inode);
 }
 
+/* What the kernel has of it goes by the end. */
+static bool is_settled_locked(const struct inode *inode)
+{
+	return is_known_locked(inode) && !kernel_pages_have_old_end_locked(inode);
+}
+
+static void settle_kept_locked(struct inode *inode, struct io_thread *thread)
+{
+	if (is_known_locked(inode))
+		kernel_pages_drop_locked(inode, thread, LEASE_SHARED);
+	else
+		lease_ask_for_all_locked(inode, thread);
+}
+
 struct leases_left {
 	struct io_thread *thread; /* NULL: they are only counted */
 	unsigned nleases;
@@ -144,11 +165,11 @@ static void settle_lease(struct inode *inode, void *arg)
 
 	pthread_mutex_lock(&inode->lock);
 	keeps = keeps_its_lease(inode);
-	settled = keeps ? is_known_locked(inode) : lease_has_nothing_locked(inode);
+	settled = keeps ? is_settled_locked(inode) : lease_has_nothing_locked(inode);
 	left->nleases += !settled;
 	left->nbusy += keeps && !kernel_pages_keep_still_locked(inode);
 	if (!settled && left->thread && keeps)
-		lease_ask_for_all_locked(inode, left->thread);
+		settle_kept_locked(inode, left->thread);
 	else if (!settled && left->thread)
 		lease_give_all_locked(inode, left->thread);
 	pthread_mutex_unlock(&inode->lock);
@@ -250,7 +271,7 @@ static void is_alone(struct rpc_call *call, const struct rpc_reply *rep)
 	if (!rep->status) {
 		c->told_ms = now_ms() + session_lease_ms(fs->session);
 		c->ttl_ms = 0;
-		c->failed_ms = 0;
+		back_done(c);
 		inode_each(fs, goes_alone, fs);
 		kernel_names_forget(&fs->looks->shown);
 		atomic_fetch_add(&c->nended, 1);

@@ -80,12 +80,17 @@ static void send_message(
 	rpc_start(b->thread, &m->rpc);
 }
 
+static bool next_is_alone(const struct make_batch *b)
+{
+	return list_entry(b->waiting.next, struct make_entry, link)->alone;
+}
+
 static bool may_take_next(
 	const struct make_batch *b, const struct make_message *m, const struct wire_out *w)
 {
 	if (list_empty(&b->waiting) || m->n == MAKES_MAX || wire_out_room(w) < ELEMENT_BYTES_MAX)
 		return false;
-	return !m->n || !list_entry(b->waiting.next, struct make_entry, link)->alone;
+	return !m->n || !next_is_alone(b);
 }
 
 static struct make_entry *take_next(struct make_batch *b)
@@ -102,16 +107,20 @@ static void fill_message(struct make_batch *b, struct make_message *m, struct wi
 		struct make_entry *entry = take_next(b);
 		struct rpc_making making;
 
+		bool alone = entry->alone;
+
 		if (b->hooks->fill(entry, &making))
 			put_one(m, w, entry, &making);
-		if (entry->alone && m->n)
+		if (alone)
 			return;
 	}
 }
 
+/* A file that is to go alone, and may, takes none along: others' changes would be refused with it.
+ */
 static void put_names(struct make_batch *b, struct wire_out *w)
 {
-	if (b->is_behind)
+	if (b->is_behind || (b->nready && next_is_alone(b)))
 		return;
 	b->is_behind = b->hooks->names_before(b->thread, &b->behind, w) == ALONG_BEHIND;
 	if (b->is_behind)

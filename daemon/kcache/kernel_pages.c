@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/kcache/cached_lookers.h"
 #include "daemon/kcache/stale_pages.h"
 #include "daemon/op/op.h"
 #include "daemon/file/handle.h"
@@ -19,10 +20,6 @@ enum { STEP_BYTES = 2 << 20 };
 
 /* More bytes than can be mapped. */
 static const uint64_t ENDLESS = UINT64_C(1) << 47;
-
-/* A thread that has not come back to append by then is not waited for: its LOOKUP may wait for
- * another client. */
-enum { LOOK_MS = 30000 };
 
 void kernel_pages_fini(struct kernel_pages *c)
 {
@@ -152,6 +149,18 @@ static bool may_have(const struct cached_pages *p, struct cached_range r)
 
 static void raise_locked(struct inode *inode, struct io_thread *thread);
 
+void kernel_pages_end_is_answered(struct inode *inode, uint64_t end)
+{
+	atomic_store_explicit(&inode->cached->told_end, end, memory_order_relaxed);
+}
+
+/* Under a lease: others have made the file longer since the kernel was told its end. */
+static bool ends_early(const struct inode *inode)
+{
+	return atomic_load_explicit(&inode->cached->told_end, memory_order_relaxed) <
+	       inode->attr.size;
+}
+
 bool kernel_pages_is_for_mapping(const struct request *req)
 {
 	const struct handle *handle = handle_of(req);
@@ -159,8 +168,8 @@ bool kernel_pages_is_for_mapping(const struct request *req)
 	return req->op == OP_READ && (!handle || handle->kind != OPENED_CACHED);
 }
 
-void kernel_pages_note_locked(struct inode *inode, struct io_thread *thread,
-	struct cached_range bytes, bool for_mapping)
+void kernel_pages_note_locked(
+	struct inode *inode, struct io_thread *thread, struct cached_range bytes, bool for_mapping)
 {
 	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = pages_of(bytes.from, bytes.to - bytes.from);
@@ -169,7 +178,8 @@ void kernel_pages_note_locked(struct inode *inode, struct io_thread *thread,
 	if (r.from <= p->zeroed && p->zeroed < r.to)
 		p->zeroed = CACHED_NOTHING;
 	p->clean = false;
-	p->to_raise |= for_mapping && !p->mapped;
+	/* A READ of the page with the end finds that, and the kernel knows of that page. */
+	p->to_raise |= for_mapping && ends_early(inode) && r.to < pages_of(0, inode->attr.size).to;
 	p->mapped |= for_mapping;
 	p->read_again |= p->running && touch(p->dropped, r);
 	add_range(p, r);
@@ -230,9 +240,13 @@ void kernel_pages_share_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
 
+	/* Nobody else has changed it before. */
+	if (inode->attr_valid)
+		kernel_pages_end_is_answered(inode, inode->attr.size);
 	if (!p)
 		return;
-	p->mapped = p->to_raise = inode->nopen && p->mapped;
+	p->mapped = inode->nopen && p->mapped;
+	p->to_raise = false;
 	p->clean = !inode->nopen && p->nranges;
 	if (!inode->nopen)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
@@ -250,23 +264,13 @@ bool kernel_pages_any_locked(const struct inode *inode)
 	return p && (p->nranges || p->running);
 }
 
-static bool is_looked_for(const struct cached_pages *p)
-{
-	int64_t now = now_ms();
-
-	for (unsigned i = 0; i < CACHED_LOOKERS; i++)
-		if (now < p->lookers[i].until_ms)
-			return true;
-	return p->nsent_back > 0;
-}
-
 /* Whether it may be mapped, and others must not move the end that the kernel knows. */
 static bool goes_by_end(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached->pages;
 
 	return p && p->mapped && inode->nopen && !inode->nopen_cached &&
-	       !inode->cached->nappenders && !is_looked_for(p);
+	       !inode->cached->nappenders && !cached_lookers_any(p);
 }
 
 bool kernel_pages_is_endless_locked(const struct inode *inode)
@@ -287,42 +291,22 @@ uint64_t kernel_pages_size_of_entry(struct inode *inode, uint64_t size)
 		size = ENDLESS;
 	else
 		kernel_pages_end_is_told_locked(inode);
-	if (p && p->told_before && is_looked_for(p))
+	kernel_pages_end_is_answered(inode, size);
+	if (p && p->told_before && cached_lookers_any(p))
 		p->raised = false;
 	pthread_mutex_unlock(&inode->lock);
 	return size;
-}
-
-static struct cached_looker *looker_of(struct cached_pages *p, uint32_t pid)
-{
-	for (unsigned i = 0; i < CACHED_LOOKERS; i++)
-		if (p->lookers[i].until_ms && p->lookers[i].pid == pid)
-			return &p->lookers[i];
-	return NULL;
-}
-
-/* A free one, or the one that has been away for longest. */
-static struct cached_looker *oldest_looker(struct cached_pages *p)
-{
-	struct cached_looker *oldest = &p->lookers[0];
-
-	for (unsigned i = 1; i < CACHED_LOOKERS; i++)
-		if (p->lookers[i].until_ms < oldest->until_ms)
-			oldest = &p->lookers[i];
-	return oldest;
 }
 
 /* A thread that was sent back before comes through, however long its way was. */
 bool kernel_pages_sends_back_locked(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached->pages;
-	struct cached_looker *l = p ? looker_of(p, pid) : NULL;
+	bool comes_again = p && cached_lookers_remove(p, pid);
 
-	if (l)
-		l->until_ms = 0;
-	if (l || !p || !p->raised)
+	if (comes_again || !p || !p->raised)
 		return false;
-	p->told_before &= is_looked_for(p);
+	p->told_before &= cached_lookers_any(p);
 	p->nsent_back++;
 	return true;
 }
@@ -334,7 +318,7 @@ void kernel_pages_sent_back(struct inode *inode, uint32_t pid)
 	pthread_mutex_lock(&inode->lock);
 	p->nsent_back--;
 	p->told_before = true;
-	*oldest_looker(p) = (struct cached_looker){.pid = pid, .until_ms = now_ms() + LOOK_MS};
+	cached_lookers_add(p, pid);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -486,6 +470,7 @@ static void raise_locked(struct inode *inode, struct io_thread *thread)
 	if (!goes_by_end(inode))
 		return;
 	p->endless = p->raised = p->was_raised = true;
+	kernel_pages_end_is_answered(inode, ENDLESS);
 	p->drops_behind = false;
 	p->dropped = (struct cached_range){0};
 	p->job = (struct notifier_job){.size = ENDLESS};
@@ -535,6 +520,9 @@ bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
 	bool notes;
 
 	pthread_mutex_lock(&inode->lock);
+	/* The kernel may take it from this answer. */
+	if (end < atomic_load_explicit(&inode->cached->told_end, memory_order_relaxed))
+		kernel_pages_end_is_answered(inode, end);
 	p = inode->cached->pages;
 	notes = p && (inode->nopen_cached || (p->was_raised && inode->cached->nstorers));
 	if (notes) {
@@ -642,11 +630,19 @@ void kernel_pages_reader_closed_locked(struct inode *inode, struct io_thread *th
 {
 	struct cached_pages *p = inode->cached->pages;
 
-	if (!inode->fs->sharing || !p || !p->mapped || p->endless)
+	if (!inode->fs->sharing || !p)
 		return;
-	p->to_raise = true;
-	if (!p->running)
+	/* Another handle may be mapped to pages that were read by this one: it has to ask, too. */
+	if (!p->mapped && !inode->nopen_cached && p->nranges)
+		add_behind(p, (struct cached_range){.from = 0, .to = ENDLESS});
+	p->to_raise |=
+		p->mapped && !p->endless && (inode->lease_type < LEASE_SHARED || ends_early(inode));
+	if (p->running)
+		return;
+	if (p->to_raise)
 		raise_locked(inode, thread);
+	else
+		drop_behind_locked(inode, thread);
 }
 
 void kernel_pages_closed_locked(struct inode *inode)
@@ -669,13 +665,17 @@ bool kernel_pages_end_is_open_locked(const struct inode *inode)
 		       (p->to_raise && !inode->nopen_cached));
 }
 
-/* The byte by which the kernel is told must not come into a page that it has. The page's end is no
- * worse than the file's: a READ of that page brings less, and so tells the true one. */
+bool kernel_pages_have_old_end_locked(const struct inode *inode)
+{
+	return inode->cached->pages && inode->cached->pages->nranges && ends_early(inode);
+}
+
+/* The byte by which the kernel is told must not come into a page that it has. */
 bool kernel_pages_raise_end_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
 
-	if (!inode->attr.size || inode->nopen_cached || (p && p->nranges))
+	if (!inode->attr.size || (p && p->nranges))
 		return true;
 	if (!kernel_pages_make_locked(inode))
 		return false;

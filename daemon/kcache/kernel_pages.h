@@ -32,9 +32,12 @@
  *
  *     OPEN -> -ESTALE, behind all that the kernel is being told -> LOOKUP, GETATTR -> OPEN
  *
- * Others may have moved the end that the kernel knew before the first READ for a mapping, and the
- * kernel was not told. From that READ on an answer about the size may be overtaken, and leave the
- * old end. So the kernel is told at the first READ, too, that there is no end.
+ * Others may have made the file longer since the kernel was last answered its size. Then the kernel
+ * is told at a READ for a mapping, too, that there is no end. But not if the kernel knows the end,
+ * nor if the READ is of the page that the end is in. For a program that lets the kernel copy the
+ * file (sendfile) does not look where it ends, but goes by what the kernel knows, and would find
+ * zeros up to the end of that page: the kernel takes no size from a READ that is on its way just
+ * then (below).
  *
  * The kernel goes by what it was told last, whichever it looks at first. It counts what it was told
  * of an inode, and takes no size from an answer to an older question. So when pages are dropped
@@ -83,6 +86,7 @@
 #ifndef RMEMFS_DAEMON_KCACHE_KERNEL_PAGES_H
 #define RMEMFS_DAEMON_KCACHE_KERNEL_PAGES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -139,6 +143,7 @@ struct kernel_pages {
 	struct cached_pages *pages; /* NULL: nothing was ever read for the cache */
 	unsigned nstorers;   /* handles by which a mapping may be stored into, or OPENs for such */
 	unsigned nappenders; /* handles that append */
+	_Atomic uint64_t told_end; /* the size that the kernel was last answered, or less */
 };
 
 void kernel_pages_fini(struct kernel_pages *c);
@@ -149,8 +154,8 @@ bool kernel_pages_make_locked(struct inode *inode);
  * but read(2) by it comes from there as well. */
 bool kernel_pages_is_for_mapping(const struct request *req);
 /* The READ of these bytes is answered. */
-void kernel_pages_note_locked(struct inode *inode, struct io_thread *thread,
-	struct cached_range bytes, bool for_mapping);
+void kernel_pages_note_locked(
+	struct inode *inode, struct io_thread *thread, struct cached_range bytes, bool for_mapping);
 
 /* The same for a request of a mount that is alone, and may share later: its READs for the cache are
  * noted, and its writes through it. False: there is no memory. */
@@ -191,6 +196,8 @@ bool kernel_pages_hinders_locked(const struct inode *inode, enum lease_type keep
 /* Whether these bytes are just being dropped. */
 bool kernel_pages_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len);
 
+/* An answer is about to tell the kernel the size. Any thread. */
+void kernel_pages_end_is_answered(struct inode *inode, uint64_t end);
 /* Whether the kernel was told that there is no end, and is to go by that. */
 bool kernel_pages_is_endless_locked(const struct inode *inode);
 /* The size that an entry tells. */
@@ -216,7 +223,9 @@ void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enu
 
 /* An appending handle is closed: the kernel is told what was left out for it. */
 void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thread);
-/* The same for a handle that uses the cache. Others may have moved the end long ago. */
+/* The same for a handle that uses the cache. Others may have moved the end long ago. If it was the
+ * last such handle, what only those have read is dropped: another one may be mapped to it, and that
+ * mapping asks from then on. */
 void kernel_pages_reader_closed_locked(struct inode *inode, struct io_thread *thread);
 
 /* The kernel is told the end, or may be, under a lease that is there or that an appending handle
@@ -230,9 +239,12 @@ void kernel_pages_closed_locked(struct inode *inode);
 /* Whether the file is mapped, and the kernel was told that there is no end, or may have zeros in
  * place of what is behind the end that it knows. It stays so until the file is closed. */
 bool kernel_pages_end_is_open_locked(const struct inode *inode);
+/* Under a lease: whether it has pages, and others have made the file longer since it was told the
+ * end. Then kernel_pages_drop_locked() comes first. */
+bool kernel_pages_have_old_end_locked(const struct inode *inode);
 /* The kernel is told that the file, of which it has no page, is at least as long as it is: others
- * may have made it longer, and a mapping would end at the end from before. Under a lease. False: it
- * is not told; no memory, or it is being told something else. */
+ * may have made it longer, and a mapping would end at the end from before. Under a lease, while no
+ * request runs. False: it is not told; no memory, or it is being told something else. */
 bool kernel_pages_raise_end_locked(struct inode *inode, struct io_thread *thread);
 
 /* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */

@@ -4,6 +4,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/lease/lease.h"
@@ -24,6 +25,7 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 	struct ttl ttl = op_ttl(req);
 
 	kernel_owner_tell(op_of(req)->inode, attr);
+	kernel_pages_end_is_answered(op_of(req)->inode, attr->size);
 	op_end(req);
 	if (req->op == OP_STATX)
 		reply_statx(req, attr, ttl);

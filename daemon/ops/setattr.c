@@ -36,8 +36,10 @@ static void setattr_end(struct request *req, int status)
 	/* The server was not asked. */
 	if (!attr.ino)
 		inode_attr(op->inode, &attr);
-	if (!status && !req->replied)
+	if (!status && !req->replied) {
 		kernel_owner_settle(op->inode, &attr);
+		kernel_pages_end_is_answered(op->inode, attr.size);
+	}
 	op_end(req);
 	if (status)
 		reply_error(req, status);

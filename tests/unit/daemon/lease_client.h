@@ -17,6 +17,7 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/serve/fs_block.h"
@@ -81,6 +82,8 @@ static inline int setup(void **state)
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFREG;
 	inode_remember(fx.inode);
+	/* The kernel knows all ends. */
+	kernel_pages_end_is_answered(fx.inode, UINT64_MAX);
 	return fx.inode ? 0 : -1;
 }
 
