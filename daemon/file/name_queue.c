@@ -594,6 +594,13 @@ bool name_queue_wait(
 	return done;
 }
 
+bool name_queue_wait_all(struct request *req, void (*then)(struct request *req, int status))
+{
+	static const struct op_about all = {.all = true};
+
+	return name_queue_wait(req, name_queue_before(req->thread->fs->name_queue, &all), then);
+}
+
 bool name_queue_wait_behind(
 	struct name_queue *r, struct name_behind *behind, struct io_thread *thread)
 {

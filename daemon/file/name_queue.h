@@ -13,7 +13,8 @@
  *   client dies, the server has a beginning of all changes of names and closes, in the order in
  *   which its programs saw them. Bytes that are written in place are in no such order, and a new
  *   file takes its place with its MAKE;
- * - fsync of anything, and close of a file that was open for writing;
+ * - fsync of anything, a write with O_DSYNC or O_SYNC, and close of a file that was open for
+ *   writing;
  * - a request that reads the directory, or is about the inode;
  * - a snapshot, a change to read-only, an upgrade, the end of the mount (commit_tick()).
  *
@@ -152,6 +153,8 @@ uint64_t name_queue_before(struct name_queue *r, const struct op_about *about);
  * then(req, status) follows; -ECANCELED: the operation was taken back. */
 bool name_queue_wait(
 	struct request *req, uint64_t until, void (*then)(struct request *req, int status));
+/* The same for all that there are now. */
+bool name_queue_wait_all(struct request *req, void (*then)(struct request *req, int status));
 /* The same for all that there are now: false: behind->call is run in the thread. May be called
  * under an inode's lock. */
 bool name_queue_wait_behind(
