@@ -92,13 +92,16 @@ static void fill_message(struct make_batch *b, struct make_message *m, struct wi
 {
 	while (may_take_next(b, m, w)) {
 		struct list *link = list_pop(&b->waiting);
+		struct make_entry *entry = list_entry(link, struct make_entry, link);
 		struct rpc_making making;
-		struct make_entry *entry;
+		bool alone = entry->alone;
+		enum make_fill fill = b->hooks->fill(entry, &making);
 
-		entry = list_entry(link, struct make_entry, link);
-		if (b->hooks->fill(entry, &making))
+		if (fill == FILL_TAKEN)
 			put_one(m, w, entry, &making);
-		if (entry->alone && m->n)
+		else if (fill == FILL_LATER)
+			list_add_head(&b->waiting, link);
+		if (fill == FILL_LATER || (alone && m->n))
 			return;
 	}
 }

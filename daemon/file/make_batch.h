@@ -11,7 +11,7 @@
  *                            └────── hooks.again ───────┘
  *
  * OWNERSHIP  A struct make_entry is part of its file, which has to stay until hooks.answered, or
- *            until hooks.fill has returned false, or for hooks.again. The messages are the
+ *            until hooks.fill has returned FILL_ENDED, or for hooks.again. The messages are the
  *            batch's, so nothing is allocated.
  * THREADS    The I/O thread's alone. hooks.fill and hooks.answered are called without locks.
  * ERRORS     hooks.answered gets the file's own status. If the server refuses a whole message, one
@@ -44,10 +44,16 @@ struct make_entry {
 	bool alone; /* together with others it was refused */
 };
 
+enum make_fill {
+	FILL_TAKEN,
+	FILL_ENDED, /* it can't be sent, and its end has been seen to */
+	FILL_LATER, /* it has to come behind names that were changed after those of the message */
+};
+
 struct make_hooks {
 	/* Says what the server is to be told, with extents up to MAKE_BATCH_EXTENTS; they are
-	 * copied at once. False: it can't be sent, and its end has been seen to. */
-	bool (*fill)(struct make_entry *entry, struct rpc_making *making);
+	 * copied at once. */
+	enum make_fill (*fill)(struct make_entry *entry, struct rpc_making *making);
 	void (*answered)(struct make_entry *entry, int status);
 	/* It is to be added again: the server has not looked at it, or has refused all together.
 	 */

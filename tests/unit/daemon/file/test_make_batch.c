@@ -17,6 +17,7 @@ struct file {
 	char name[NAME_BYTES_MAX + 1];
 	unsigned nextents;
 	bool fails; /* to be filled */
+	bool later; /* not with the names of the first message that it is asked for */
 	int status;
 	unsigned nagain;
 };
@@ -40,14 +41,18 @@ static struct rpc_making making_of(const struct file *f)
 	};
 }
 
-static bool fill(struct make_entry *entry, struct rpc_making *making)
+static enum make_fill fill(struct make_entry *entry, struct rpc_making *making)
 {
 	struct file *f = container_of(entry, struct file, entry);
 
+	if (f->later) {
+		f->later = false;
+		return FILL_LATER;
+	}
 	*making = making_of(f);
 	if (f->fails)
 		f->status = -EIO;
-	return !f->fails;
+	return f->fails ? FILL_ENDED : FILL_TAKEN;
 }
 
 static void answered(struct make_entry *entry, int status)
@@ -412,6 +417,32 @@ static void names__go_back_if_no_file_is_left(void **state)
 	assert_int_equal(files[0].status, -EIO);
 }
 
+/* Names were changed between the choice of a message's names and this file. */
+static void file__that_is_behind_later_names_goes_with_the_next_message(void **state)
+{
+	files[1].later = true;
+	make_batch_hold(&batch);
+	for (unsigned i = 0; i < 3; i++)
+		add(i);
+	make_batch_let_go(&batch);
+	assert_int_equal(nbefore, 2);
+	assert_int_equal(count_in(0), 1);
+	assert_int_equal(count_in(1), 2);
+	assert_ptr_equal(batch.messages[1].entries[0], &files[1].entry);
+	answer_all_made(0);
+	answer_all_made(1);
+	/* No file is left to go with them. */
+	along = ALONG_TAKEN;
+	files[3].later = true;
+	make_batch_hold(&batch);
+	add(3);
+	make_batch_let_go(&batch);
+	assert_int_equal(nback, 1);
+	assert_int_equal(count_in(0), 1);
+	answer_all_made(0);
+	assert_int_equal(files[3].status, 0);
+}
+
 /* Its lock is held when it is added. */
 static void file__with_names_before_it_is_sent_in_the_next_turn(void **state)
 {
@@ -447,6 +478,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			names__that_cannot_go_along_are_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(names__go_back_if_no_file_is_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			file__that_is_behind_later_names_goes_with_the_next_message, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			file__with_names_before_it_is_sent_in_the_next_turn, setup, teardown),
 	};
