@@ -469,14 +469,6 @@ static bool overwrites(struct request *req)
 
 /* ---- where it goes --------------------------------------------------------------------------- */
 
-/* The kernel appends at the end that it knows, which another client may have moved, perhaps before
- * this one was alone again. It lets its own callers append one after the other. */
-static bool write_appends(const struct request *req)
-{
-	return req->args.flags & O_APPEND && !req->args.cached &&
-	       !fs_kernel_knows_ends(req->thread->fs);
-}
-
 /* The kernel may also write back pages behind the end, which are cut off here: kernel_pages.h. A
  * mount that is alone may have its write(2) come from the cache, too, where that can't be mapped
  * otherwise. */
@@ -498,7 +490,7 @@ static struct span place_now(const struct request *req, struct inode *inode)
 	struct span place = {.offset = req->args.offset, .size = req->args.size};
 	uint64_t end;
 
-	if (!write_appends(req) && !is_cut_off(req))
+	if (!append_order_appends(req) && !is_cut_off(req))
 		return place;
 	pthread_mutex_lock(&inode->lock);
 	end = inode->attr.size;
@@ -506,7 +498,7 @@ static struct span place_now(const struct request *req, struct inode *inode)
 		end = kernel_pages_written_to_locked(
 			inode, min_u64(end, place.offset + place.size));
 	pthread_mutex_unlock(&inode->lock);
-	if (write_appends(req))
+	if (append_order_appends(req))
 		place.offset = end;
 	else
 		place.size = (uint32_t)min_u64(place.size, end - min_u64(end, place.offset));
@@ -677,7 +669,7 @@ static void write_begin(struct request *req, int status)
 		write_fail(req, status);
 		return;
 	}
-	if (!lease_is_alone(req) && (takes || write_appends(req))) {
+	if (!lease_is_alone(req) && (takes || append_order_appends(req))) {
 		write_take_file(req);
 		return;
 	}
