@@ -207,6 +207,7 @@ bool conversion_enter(struct request *req)
 
 	if (!conversion_holds(fs) || passes || req->op == OP_STATFS)
 		return true;
+	append_order_hold(req);
 	barrier_hold(&fs->conversion->hold, req, fs->conversion->begin);
 	if (conversion_is_looked_after(req))
 		op_watch(req);
@@ -277,6 +278,8 @@ static void begin_anew(struct inode *inode, void *arg)
 	struct fs *fs = arg;
 
 	pthread_mutex_lock(&inode->lock);
+	if (fs_kernel_knows_ends(fs))
+		append_order_share_locked(inode);
 	conversion_forget_locked(fs, inode);
 	kernel_pages_share_locked(inode, fs->threads[0].thread);
 	kernel_owner_share_locked(inode);

@@ -310,15 +310,25 @@ static void commit_send_locked(struct inode *inode, struct io_thread *thread)
 
 /* It counts as running while it waits for the names that were changed before it. A MAKE takes them
  * along. */
-void commit_start_locked(struct inode *inode, struct io_thread *thread)
+static void go_behind_names_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
 
-	c->behind.call.run = commit_is_next;
-	if (inode->unmade || name_queue_wait_behind(inode->fs->name_queue, &c->behind, thread))
+	if (inode->unmade || name_queue_wait_behind(inode->fs->name_queue, &c->behind, thread)) {
 		commit_send_locked(inode, thread);
-	else
+	} else {
+		c->waited = c->changes;
 		commit_run_locked(inode, thread);
+	}
+}
+
+void commit_start_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct name_behind *behind = &inode->commit.behind;
+
+	behind->call.run = commit_is_next;
+	behind->again = false;
+	go_behind_names_locked(inode, thread);
 }
 
 /* It has run until now, and does not any more, unless it has just begun again. Ends the lock. */
@@ -335,34 +345,47 @@ static void leave_locked(struct inode *inode, struct io_thread *thread)
 	inode_put(inode);
 }
 
+/* A change of the file while it waited may have come behind names that were changed meanwhile, and
+ * would go with it. */
 static void commit_is_next(struct thread_call *call)
 {
 	struct inode *inode = container_of(call, struct inode, commit.behind.call);
-	struct io_thread *thread = inode->commit.thread;
+	struct commit *c = &inode->commit;
+	struct io_thread *thread = c->thread;
 
 	pthread_mutex_lock(&inode->lock);
-	inode->commit.running = false;
-	commit_send_locked(inode, thread);
+	c->running = false;
+	if (c->waited == c->changes)
+		commit_send_locked(inode, thread);
+	else
+		go_behind_names_locked(inode, thread);
 	leave_locked(inode, thread);
 }
 
-/* The file has waited for a message. It is not to be made any more if it was forgotten. */
-static bool fill_make(struct make_entry *entry, struct rpc_making *making)
+/* The file has waited for a message. It is not to be made any more if it was forgotten. The names
+ * of the message have been chosen, and what was changed here since may have come behind later ones.
+ */
+static enum make_fill fill_make(struct make_entry *entry, struct rpc_making *making)
 {
 	struct inode *inode = container_of(entry, struct inode, commit.making);
 	struct commit *c = &inode->commit;
+	const struct name_behind *behind = &fs_thread_of(c->thread)->makes->behind;
 
 	pthread_mutex_lock(&inode->lock);
+	if (inode->unmade && name_queue_has_later(inode->fs->name_queue, behind)) {
+		pthread_mutex_unlock(&inode->lock);
+		return FILL_LATER;
+	}
 	if (inode->unmade && !prepare_locked(inode, c->thread)) {
 		*making = (struct rpc_making){inode->unmade->make, c->call.req.commit};
 		pthread_mutex_unlock(&inode->lock);
-		return true;
+		return FILL_TAKEN;
 	}
 	c->running = false;
 	if (!inode->unmade && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, c->thread);
 	leave_locked(inode, c->thread);
-	return false;
+	return FILL_ENDED;
 }
 
 static void succeed_locked(struct inode *inode, struct io_thread *thread)

@@ -3,8 +3,8 @@
  *
  * This is done at FLUSH, FSYNC and RELEASE, before a change of size or times, and once a second for
  * dirty inodes. An inode has one COMMIT on its way at most. A file with many new extents takes
- * several, and the last one carries the size. It comes behind the names that were changed before it
- * (name_queue.h).
+ * several, and the last one carries the size. It comes behind the names that were changed before
+ * anything that it tells (name_queue.h).
  *
  * ERRORS     A failure is told to the requests that wait for the COMMIT. It is also told once to
  *            the user of each handle that was open then, by the next fsync, or by close if the
@@ -35,6 +35,7 @@ struct commit {
 	struct make_entry making; /* of a file that is made by it: a MAKE tells call.req.commit */
 	struct io_thread *thread; /* that sent the COMMIT on its way */
 	struct name_behind behind;
+	uint64_t waited; /* `changes` when it began to wait behind names */
 	bool running;
 	bool size_dirty, times_dirty;
 	/* SET_MODE, SET_UID, SET_GID: newer here than in any reply. The COMMIT on its way tells

@@ -96,6 +96,19 @@ bool extent_map_next(
 	return true;
 }
 
+bool extent_map_has_all(const struct extent_map *map, uint64_t fpage, uint64_t end)
+{
+	struct extent_cursor at;
+	struct mapped_extent e;
+	bool found = extent_map_seek(map, fpage, &at, &e);
+
+	while (found && e.fpage <= fpage && fpage < end) {
+		fpage = e.fpage + e.npages;
+		found = extent_map_next(map, &at, &e);
+	}
+	return fpage >= end;
+}
+
 size_t extent_map_count(const struct extent_map *map)
 {
 	size_t count = 0;

@@ -71,6 +71,9 @@ bool extent_map_seek(const struct extent_map *map, uint64_t fpage, struct extent
 bool extent_map_next(
 	const struct extent_map *map, struct extent_cursor *cursor, struct mapped_extent *out);
 
+/* Whether all pages [fpage, end) are there. */
+bool extent_map_has_all(const struct extent_map *map, uint64_t fpage, uint64_t end);
+
 /* The fills of one write within [fpage, end) have ended: FILLING -> DIRTY. Allocates nothing. */
 void extent_map_filled(struct extent_map *map, uint64_t fpage, uint64_t end);
 

@@ -25,7 +25,7 @@ void make_batch_init(struct make_batch *b, struct io_thread *thread, const struc
 {
 	b->thread = thread;
 	b->hooks = hooks;
-	b->nholds = b->nbehind = b->nready = 0;
+	b->nholds = 0;
 	b->is_behind = b->kicked = false;
 	b->behind = (struct name_behind){.call = {.run = run_behind}};
 	b->kick = (struct thread_call){.run = run_kick};
@@ -80,79 +80,59 @@ static void send_message(
 	rpc_start(b->thread, &m->rpc);
 }
 
-static bool next_is_alone(const struct make_batch *b)
-{
-	return list_entry(b->waiting.next, struct make_entry, link)->alone;
-}
-
 static bool may_take_next(
 	const struct make_batch *b, const struct make_message *m, const struct wire_out *w)
 {
 	if (list_empty(&b->waiting) || m->n == MAKES_MAX || wire_out_room(w) < ELEMENT_BYTES_MAX)
 		return false;
-	return !m->n || !next_is_alone(b);
+	return !m->n || !list_entry(b->waiting.next, struct make_entry, link)->alone;
 }
 
-static struct make_entry *take_next(struct make_batch *b)
-{
-	b->nready -= b->nready > 0;
-	b->nbehind -= b->nbehind > 0;
-	return list_entry(list_pop(&b->waiting), struct make_entry, link);
-}
-
-/* While others wait for names only those that are ready are sent. */
 static void fill_message(struct make_batch *b, struct make_message *m, struct wire_out *w)
 {
-	while (may_take_next(b, m, w) && (!b->is_behind || b->nready)) {
-		struct make_entry *entry = take_next(b);
+	while (may_take_next(b, m, w)) {
+		struct list *link = list_pop(&b->waiting);
+		struct make_entry *entry = list_entry(link, struct make_entry, link);
 		struct rpc_making making;
-
 		bool alone = entry->alone;
+		enum make_fill fill = b->hooks->fill(entry, &making);
 
-		if (b->hooks->fill(entry, &making))
+		if (fill == FILL_TAKEN)
 			put_one(m, w, entry, &making);
-		if (alone)
+		else if (fill == FILL_LATER)
+			list_add_head(&b->waiting, link);
+		if (fill == FILL_LATER || (alone && m->n))
 			return;
 	}
 }
 
-/* A file that is to go alone, and may, takes none along: others' changes would be refused with it.
- */
-static void put_names(struct make_batch *b, struct wire_out *w)
-{
-	if (b->is_behind || (b->nready && next_is_alone(b)))
-		return;
-	b->is_behind = b->hooks->names_before(b->thread, &b->behind, w) == ALONG_BEHIND;
-	if (b->is_behind)
-		b->nbehind = list_count(&b->waiting);
-}
-
-static void send_next(struct make_batch *b, struct make_message *m)
+/* False: the files have to wait for names. */
+static bool send_next(struct make_batch *b, struct make_message *m)
 {
 	size_t names_bytes;
 	struct wire_out w;
 
 	wire_out_init(&w, m->tail, sizeof(m->tail));
-	put_names(b, &w);
+	if (b->hooks->names_before(b->thread, &b->behind, &w) == ALONG_BEHIND) {
+		b->is_behind = true;
+		return false;
+	}
 	names_bytes = wire_out_len(&w);
 	fill_message(b, m, &w);
 	if (m->n)
 		send_message(b, m, &w, names_bytes);
 	else if (names_bytes)
 		b->hooks->names_back(b->thread);
-}
-
-static bool may_send_next(const struct make_batch *b)
-{
-	return !b->nholds && !list_empty(&b->waiting) && (!b->is_behind || b->nready);
+	return true;
 }
 
 static void send_waiting(struct make_batch *b)
 {
 	struct make_message *m;
 
-	while (may_send_next(b) && (m = idle_message(b)))
-		send_next(b, m);
+	while (!b->nholds && !b->is_behind && !list_empty(&b->waiting) && (m = idle_message(b)))
+		if (!send_next(b, m))
+			return;
 }
 
 static void run_behind(struct thread_call *call)
@@ -160,8 +140,6 @@ static void run_behind(struct thread_call *call)
 	struct make_batch *b = container_of(call, struct make_batch, behind.call);
 
 	b->is_behind = false;
-	b->nready = b->nbehind;
-	b->nbehind = 0;
 	send_waiting(b);
 }
 

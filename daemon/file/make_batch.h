@@ -4,16 +4,14 @@
  * that is not on its way. Else it waits, and the next message takes all that wait, up to MAKES_MAX.
  * A caller that is about to send many (commit_tick(), make_first()) holds the batch meanwhile.
  * Changes of names that have to come before (name_queue.h) go along in the message. Where that is
- * not possible, the batch waits until they have taken effect. Then the files that waited are sent,
- * whatever names have come since: those need not be there before them. So others' changes never
- * overtake a file again and again.
+ * not possible, the batch waits until they have gone.
  *
  *     make_batch_add() -> [waits] -> hooks.fill -> on its way -> hooks.answered
  *                            ^                          |
  *                            └────── hooks.again ───────┘
  *
  * OWNERSHIP  A struct make_entry is part of its file, which has to stay until hooks.answered, or
- *            until hooks.fill has returned false, or for hooks.again. The messages are the
+ *            until hooks.fill has returned FILL_ENDED, or for hooks.again. The messages are the
  *            batch's, so nothing is allocated.
  * THREADS    The I/O thread's alone. hooks.fill and hooks.answered are called without locks.
  * ERRORS     hooks.answered gets the file's own status. If the server refuses a whole message, one
@@ -46,10 +44,16 @@ struct make_entry {
 	bool alone; /* together with others it was refused */
 };
 
+enum make_fill {
+	FILL_TAKEN,
+	FILL_ENDED, /* it can't be sent, and its end has been seen to */
+	FILL_LATER, /* it has to come behind names that were changed after those of the message */
+};
+
 struct make_hooks {
 	/* Says what the server is to be told, with extents up to MAKE_BATCH_EXTENTS; they are
-	 * copied at once. False: it can't be sent, and its end has been seen to. */
-	bool (*fill)(struct make_entry *entry, struct rpc_making *making);
+	 * copied at once. */
+	enum make_fill (*fill)(struct make_entry *entry, struct rpc_making *making);
 	void (*answered)(struct make_entry *entry, int status);
 	/* It is to be added again: the server has not looked at it, or has refused all together.
 	 */
@@ -81,9 +85,7 @@ struct make_batch {
 	struct list waiting; /* struct make_entry */
 	unsigned nholds;
 	struct name_behind behind;
-	bool is_behind;   /* that call follows */
-	unsigned nbehind; /* files that waited when it was asked for, the first ones */
-	unsigned nready;  /* of those that wait, the first ones: all names before them are there */
+	bool is_behind; /* that call follows */
 	struct thread_call kick;
 	bool kicked;
 	uint8_t extents[MAKE_BATCH_EXTENTS * RPC_EXTENT_BYTES]; /* room for hooks.fill */

@@ -44,7 +44,7 @@ bool name_queue_has_room(struct name_queue *r)
 	bool room;
 
 	pthread_mutex_lock(&r->lock);
-	room = r->nqueued < NAME_QUEUE;
+	room = r->nqueued < NAME_QUEUE && !r->nclosing;
 	pthread_mutex_unlock(&r->lock);
 	return room;
 }
@@ -373,7 +373,7 @@ static void wake_locked(struct name_queue *r)
 		if (b->until > r->done)
 			continue;
 		list_del(pos);
-		io_thread_call(b->thread, &b->call);
+		io_thread_call(b->thread, &b->wake);
 	}
 }
 
@@ -448,10 +448,30 @@ static bool fit_locked(const struct name_queue *r)
 	return true;
 }
 
+/* Its owner may be gone afterwards. If it waits again, it has closed the queue once more by then.
+ */
+static void run_behind(struct thread_call *call)
+{
+	struct name_behind *behind = container_of(call, struct name_behind, wake);
+	struct name_queue *r = behind->thread->fs->name_queue;
+	bool closes = behind->closes;
+
+	behind->call.run(&behind->call);
+	if (!closes)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->nclosing--;
+	pthread_mutex_unlock(&r->lock);
+}
+
 static void wait_locked(struct name_queue *r, struct name_behind *behind, struct io_thread *thread)
 {
 	behind->until = r->wanted = r->last;
 	behind->thread = thread;
+	behind->wake = (struct thread_call){.run = run_behind};
+	behind->closes = behind->again;
+	r->nclosing += behind->closes;
+	behind->again = true;
 	list_add_tail(&r->behind, &behind->link);
 	call_locked(r, thread);
 }
@@ -459,12 +479,14 @@ static void wait_locked(struct name_queue *r, struct name_behind *behind, struct
 static enum name_along go_along_locked(
 	struct name_queue *r, struct name_behind *behind, struct io_thread *thread)
 {
-	if (r->last <= r->done)
-		return ALONG_NONE;
-	if (!fit_locked(r)) {
+	if (r->last > r->done && !fit_locked(r)) {
 		wait_locked(r, behind, thread);
 		return ALONG_BEHIND;
 	}
+	behind->until = r->last;
+	behind->again = false;
+	if (r->last <= r->done)
+		return ALONG_NONE;
 	r->running = true;
 	list_splice_tail(&r->sent, &r->queued);
 	r->nqueued = 0;
@@ -476,8 +498,6 @@ enum name_along name_queue_go_along(struct name_queue *r, struct name_behind *be
 {
 	enum name_along along;
 
-	if (!name_queue_any(r))
-		return ALONG_NONE;
 	pthread_mutex_lock(&r->lock);
 	along = go_along_locked(r, behind, thread);
 	pthread_mutex_unlock(&r->lock);
@@ -508,6 +528,18 @@ void name_queue_along_back(struct name_queue *r)
 	r->running = false;
 	pthread_mutex_unlock(&r->lock);
 	send_due(r, thread);
+}
+
+bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind)
+{
+	bool later;
+
+	if (!name_queue_any(r))
+		return false;
+	pthread_mutex_lock(&r->lock);
+	later = r->last > r->done && r->last > behind->until;
+	pthread_mutex_unlock(&r->lock);
+	return later;
 }
 
 /* ---- who comes behind them ------------------------------------------------------------------- */
@@ -592,6 +624,13 @@ bool name_queue_wait(
 	if (!done)
 		send_due(r, req->thread);
 	return done;
+}
+
+bool name_queue_wait_all(struct request *req, void (*then)(struct request *req, int status))
+{
+	static const struct op_about all = {.all = true};
+
+	return name_queue_wait(req, name_queue_before(req->thread->fs->name_queue, &all), then);
 }
 
 bool name_queue_wait_behind(

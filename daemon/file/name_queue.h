@@ -13,7 +13,8 @@
  *   client dies, the server has a beginning of all changes of names and closes, in the order in
  *   which its programs saw them. Bytes that are written in place are in no such order, and a new
  *   file takes its place with its MAKE;
- * - fsync of anything, and close of a file that was open for writing;
+ * - fsync of anything, a write with O_DSYNC or O_SYNC, and close of a file that was open for
+ *   writing;
  * - a request that reads the directory, or is about the inode;
  * - a snapshot, a change to read-only, an upgrade, the end of the mount (commit_tick()).
  *
@@ -68,12 +69,18 @@ struct name_hooks {
 	void (*refused)(struct inode *inode, const struct name_change *one, int status);
 };
 
-/* Something that is no request, and waits for the changes before it. */
+/* Something that is no request, and waits for the changes before it. When its call is run it asks
+ * again, since more may have been changed meanwhile. From the second time on that it has to wait,
+ * no further changes are taken before it has asked again. So programs that change names all the
+ * time do not hold it up for ever. */
 struct name_behind {
 	struct list link;
 	uint64_t until;
 	struct io_thread *thread;
 	struct thread_call call; /* call.run is the caller's */
+	struct thread_call wake;
+	bool again;  /* the caller's: false before it asks for the first time */
+	bool closes; /* no further changes are taken */
 };
 
 struct name_queue {
@@ -87,8 +94,9 @@ struct name_queue {
 	unsigned nalone;     /* so many are sent one by one: together they were refused */
 	struct list waiters; /* struct waiter, by `until` */
 	struct list behind;  /* struct name_behind */
-	bool running;        /* a message is on its way, or is being filled */
-	bool called;         /* `call` is in an inbox */
+	unsigned nclosing; /* of these, or of those whose call is run: no more changes are taken */
+	bool running;      /* a message is on its way, or is being filled */
+	bool called;       /* `call` is in an inbox */
 	struct thread_call call;
 	struct io_thread *caller;
 
@@ -108,6 +116,7 @@ static inline bool name_queue_any(const struct name_queue *r)
 
 /* Whether one more may be taken. */
 bool name_queue_has_room(struct name_queue *r);
+
 /* A name and the inode that has it; NULL: none. */
 struct name_place {
 	struct inode *dir, *inode;
@@ -145,6 +154,9 @@ enum name_along name_queue_go_along(struct name_queue *r, struct name_behind *be
 bool name_queue_along_answered(struct name_queue *r, int status, const struct rpc_names_reply *rep);
 /* The message is not sent. */
 void name_queue_along_back(struct name_queue *r);
+/* Whether one was changed after name_queue_go_along() returned ALONG_NONE or ALONG_TAKEN, and is
+ * not answered. May be called under an inode's lock. */
+bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind);
 
 /* The number up to which a request has to wait; 0: there is nothing to wait for. */
 uint64_t name_queue_before(struct name_queue *r, const struct op_about *about);
@@ -152,6 +164,8 @@ uint64_t name_queue_before(struct name_queue *r, const struct op_about *about);
  * then(req, status) follows; -ECANCELED: the operation was taken back. */
 bool name_queue_wait(
 	struct request *req, uint64_t until, void (*then)(struct request *req, int status));
+/* The same for all that there are now. */
+bool name_queue_wait_all(struct request *req, void (*then)(struct request *req, int status));
 /* The same for all that there are now: false: behind->call is run in the thread. May be called
  * under an inode's lock. */
 bool name_queue_wait_behind(

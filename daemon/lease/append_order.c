@@ -27,10 +27,16 @@ static struct request *append_order_request_of(struct op_append *a)
 	return request_of_state(container_of(a, struct shared_op, append));
 }
 
-static bool append_order_appends(const struct request *req)
+/* A WRITE of pages from the kernel's cache goes to where the kernel has them. */
+static bool is_append(const struct request *req)
 {
-	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached &&
-	       !fs_kernel_knows_ends(req->thread->fs);
+	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached;
+}
+
+bool append_order_appends(const struct request *req)
+{
+	return is_append(req) && !fs_kernel_knows_ends(req->thread->fs) &&
+	       !shared_op(op_of((struct request *)req))->append.stays;
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -144,13 +150,11 @@ static void leave(struct request *req)
 	append_order_leave(req, shared_op_of(req)->append.status);
 }
 
-void append_order_queue(struct request *req)
+static void take_place(struct request *req)
 {
 	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode;
 
-	if (!append_order_appends(req) || a->inode)
-		return;
 	atomic_store_explicit(&handle_of(req)->appended, true, memory_order_relaxed);
 	inode = a->inode = op_inode_of(req);
 	a->offset = req->args.offset;
@@ -158,6 +162,32 @@ void append_order_queue(struct request *req)
 	insert_locked(inode->appends, a);
 	pthread_mutex_unlock(&inode->lock);
 	op_is_inside(req, &a->hold, leave);
+}
+
+static bool has_place(struct request *req)
+{
+	return shared_op_of(req)->append.inode;
+}
+
+void append_order_queue(struct request *req)
+{
+	if (append_order_appends(req) && !has_place(req))
+		take_place(req);
+}
+
+void append_order_hold(struct request *req)
+{
+	if (is_append(req) && !has_place(req))
+		take_place(req);
+}
+
+void append_order_share_locked(struct inode *inode)
+{
+	list_for_each (pos, &inode->appends->waiting) {
+		struct op_append *a = list_entry(pos, struct op_append, link);
+
+		a->stays = inode->sized && a->offset < inode->attr.size;
+	}
 }
 
 bool append_order_is_waited_for(struct request *req)

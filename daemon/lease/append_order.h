@@ -22,6 +22,14 @@
  * bytes. A piece that is read later can't be told from another append. But the kernel, which tells
  * its caller of one failure, then cuts the file off at the end that it knew.
  *
+ * A mount that has never shared needs no order: the kernel knows all ends, and each WRITE goes to
+ * the kernel's offset. When such a mount begins to share (barrier/conversion.h), pieces of one
+ * append may be held. They take their places then. A later piece may have been written before the
+ * mount stood still, and the kernel extends a file by one request at a time. So a held piece in
+ * front of the file's end belongs where the kernel has sent it.
+ *
+ * A piece that is parked all that time is not known to belong there: it goes to the end.
+ *
  * OWNERSHIP  A WRITE's place is in its struct op, and has a reference to the inode.
  * THREADS    The queue belongs to the inode's lock. The thread that is asked looks in its own turn.
  */
@@ -52,6 +60,7 @@ struct op_append {
 	uint64_t offset;      /* the kernel's */
 	bool inside, settled; /* it has its turn; all WRITEs before it have their places */
 	bool unwanted;        /* it was taken back before it was settled */
+	bool stays;           /* it goes to the kernel's offset */
 	int status;           /* the error that it fails with, from the one before it or its own */
 	unsigned asked;       /* the index of the thread that looks */
 	struct thread_call call;
@@ -59,9 +68,16 @@ struct op_append {
 
 void append_order_init(struct appends *a);
 
+/* Whether the request is a WRITE that goes to where the file ends when its turn comes. */
+bool append_order_appends(const struct request *req);
 /* A request was read. If it appends, and the mount shares or has ever shared, it takes its place,
  * unless it has one. */
 void append_order_queue(struct request *req);
+/* A request is about to be held while the mount may begin to share. If it appends, it takes its
+ * place, unless it has one. */
+void append_order_hold(struct request *req);
+/* All is held, and a mount that has never shared begins to share. Under the inode's lock. */
+void append_order_share_locked(struct inode *inode);
 /* A request that has not entered: whether a WRITE behind it has its place, and so waits for this
  * one.
  */

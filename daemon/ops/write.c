@@ -1,5 +1,6 @@
 /* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
- * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> reply.
+ * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> [names that were
+ * changed before: O_SYNC, O_DSYNC] -> reply.
  *
  * With ack=local a buffered write is acknowledged before the transfer, when it has its pages. Size,
  * times and reply come first, and the rest goes on in the payload's buffer. From then on the write
@@ -40,6 +41,7 @@
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/name_queue.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/ops/change_attr.h"
@@ -237,12 +239,22 @@ static bool must_commit(const struct request *req, struct inode *inode)
 	       ((flags & (O_DSYNC | O_DIRECT)) && commit_lacks_data(inode));
 }
 
+/* As after fsync(2), names that were changed before are durable with the bytes: O_DSYNC is a bit of
+ * O_SYNC, too. A COMMIT comes behind the names, but existing bytes need none. */
+static void write_committed(struct request *req, int status)
+{
+	bool waits = !status && !req->args.cached && req->args.flags & O_DSYNC;
+
+	if (!waits || name_queue_wait_all(req, write_reply))
+		write_reply(req, status);
+}
+
 /* The server knows the file's new length only when the acknowledged writes in front of this one are
  * remote. */
 static void write_commit(struct request *req, int status)
 {
-	if (status || commit_wait(req, op_of(req)->inode, &status, write_reply))
-		write_reply(req, status);
+	if (status || commit_wait(req, op_of(req)->inode, &status, write_committed))
+		write_committed(req, status);
 }
 
 static void write_moved(struct request *req, int status)
@@ -251,7 +263,7 @@ static void write_moved(struct request *req, int status)
 		log_lost_write(req, status);
 	write_account(req, status);
 	if (status || !must_commit(req, op_of(req)->inode))
-		write_reply(req, status);
+		write_committed(req, status);
 	else if (op_wait_acknowledged(req, write_commit))
 		write_commit(req, 0);
 }
@@ -446,33 +458,16 @@ static void write_begin(struct request *req, int status);
 static bool overwrites(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
-	uint64_t at = first_page(req), end = end_page(req);
-	struct extent_cursor cursor;
-	struct mapped_extent e;
-	bool found;
+	bool there;
 
 	pthread_mutex_lock(&inode->lock);
-	if (req->args.offset + req->args.size > inode->attr.size)
-		end = UINT64_MAX;
-	found = extent_map_seek(&inode->map, at, &cursor, &e);
-	while (found && e.fpage <= at && at < end) {
-		at = e.fpage + e.npages;
-		found = extent_map_next(&inode->map, &cursor, &e);
-	}
+	there = req->args.offset + req->args.size <= inode->attr.size &&
+		extent_map_has_all(&inode->map, first_page(req), end_page(req));
 	pthread_mutex_unlock(&inode->lock);
-	return at >= end;
+	return there;
 }
 
-/* ---- where it goes ----------------------------------------------------------------------------
- */
-
-/* The kernel appends at the end that it knows, which another client may have moved, perhaps before
- * this one was alone again. It lets its own callers append one after the other. */
-static bool write_appends(const struct request *req)
-{
-	return req->args.flags & O_APPEND && !req->args.cached &&
-	       !fs_kernel_knows_ends(req->thread->fs);
-}
+/* ---- where it goes --------------------------------------------------------------------------- */
 
 /* The kernel may also write back pages behind the end, which are cut off here: kernel_pages.h. A
  * mount that is alone may have its write(2) come from the cache, too, where that can't be mapped
@@ -495,7 +490,7 @@ static struct span place_now(const struct request *req, struct inode *inode)
 	struct span place = {.offset = req->args.offset, .size = req->args.size};
 	uint64_t end;
 
-	if (!write_appends(req) && !is_cut_off(req))
+	if (!append_order_appends(req) && !is_cut_off(req))
 		return place;
 	pthread_mutex_lock(&inode->lock);
 	end = inode->attr.size;
@@ -503,7 +498,7 @@ static struct span place_now(const struct request *req, struct inode *inode)
 		end = kernel_pages_written_to_locked(
 			inode, min_u64(end, place.offset + place.size));
 	pthread_mutex_unlock(&inode->lock);
-	if (write_appends(req))
+	if (append_order_appends(req))
 		place.offset = end;
 	else
 		place.size = (uint32_t)min_u64(place.size, end - min_u64(end, place.offset));
@@ -674,7 +669,7 @@ static void write_begin(struct request *req, int status)
 		write_fail(req, status);
 		return;
 	}
-	if (!lease_is_alone(req) && (takes || write_appends(req))) {
+	if (!lease_is_alone(req) && (takes || append_order_appends(req))) {
 		write_take_file(req);
 		return;
 	}

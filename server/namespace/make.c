@@ -25,7 +25,10 @@ struct maker {
 	struct session_record lender;
 	struct stored_inode dir;
 	bool has_dir, dir_changed, took_number;
-	bool has_room; /* ns_room() has allowed the part that all files share */
+	bool all_named; /* the names before the files have all been changed */
+	bool has_room;  /* ns_room() has allowed the part that all files share */
+	/* Store pages that were allowed together with the names before the files, for one file. */
+	uint64_t allowed;
 };
 
 /* A file that is to be made. */
@@ -113,13 +116,21 @@ static int check_make(struct maker *m, struct making *k, uint64_t *room)
 	return err ? err : ns_setattr_xattrs_room(m->c, &k->inode, k->set.valid, room);
 }
 
-/* As a COMMIT it finds room in the reserve. */
+/* As a COMMIT it finds room in the reserve. The first file that is looked at does not come again.
+ */
 static int make_room(struct maker *m, uint64_t room)
 {
+	bool is_first = !m->c->rep->makes.n;
 	int err;
 
+	if (m->has_room && room <= m->allowed) {
+		m->allowed = 0;
+		return 0;
+	}
+	if (m->has_room && ns_more_room(m->c, room))
+		return 0;
 	if (m->has_room)
-		return ns_more_room(m->c, room) ? 0 : -EAGAIN;
+		return is_first ? -ENOSPC : -EAGAIN;
 	err = ns_room(m->c, ROOM_PAGES_MAKE + room, false);
 	m->has_room = !err;
 	return err;
@@ -203,18 +214,41 @@ static int save_lender(struct maker *m)
 	return lent || m->took_number ? session_codec_put(c->m, &m->lender) : 0;
 }
 
+/* Room for the first file, as far as it can be known before the names are changed. */
+static uint64_t room_of_first(const struct rpc_tail *files)
+{
+	struct wire_in r = rpc_tail_reader(files);
+	struct rpc_making told;
+	uint64_t n = rpc_get_making(&r, &told) ? told.commit.tail.len / RPC_EXTENT_BYTES : 0;
+
+	return ROOM_PAGES_PER_MAKE + ROOM_PAGES_PER_EXTENT * n;
+}
+
+/* Changes the names before the files. */
+static int run_names(struct maker *m, const struct rpc_tail *before, const struct rpc_tail *files)
+{
+	uint64_t first = room_of_first(files);
+	struct names_run names = {
+		.c = m->c, .lender = &m->lender, .behind = ROOM_PAGES_MAKE + first};
+	int err = names_run(&names, before, &m->c->rep->makes.names);
+
+	m->took_number = names.took_number;
+	m->all_named = names.all;
+	m->has_room = before->len;
+	m->allowed = before->len ? first : 0;
+	return err;
+}
+
 int ns_make(struct ns_call *c)
 {
 	struct maker m = {.c = c};
-	struct names_run names = {.c = c, .lender = &m.lender};
 	struct rpc_tail before, files;
 	int err = c->ctx->shared ? -EINVAL : lent_numbers_load(c->m, c->ctx->session, &m.lender);
 
 	rpc_makes_parts(&c->req->makes, &before, &files);
 	if (!err)
-		err = names_run(&names, &before, &c->rep->makes.names);
-	m.took_number = names.took_number;
-	if (!err && names.all)
+		err = run_names(&m, &before, &files);
+	if (!err && m.all_named)
 		err = make_all(&m, &files);
 	return err ? err : save_lender(&m);
 }

@@ -55,18 +55,19 @@ static size_t count_changes(const struct rpc_tail *tail, uint64_t *room)
 	return n;
 }
 
-/* Those that there is room for: all, or one. */
-static int count_possible(struct ns_call *c, const struct rpc_tail *tail, size_t *n)
+/* Those that there is room for: all, or one of several. The room for what is behind them is
+ * counted with theirs: once they have all taken effect, that can't be refused any more. */
+static int count_possible(struct names_run *run, const struct rpc_tail *tail, size_t *n)
 {
 	uint64_t room;
 	int err;
 
 	*n = count_changes(tail, &room);
-	err = ns_room(c, room, false);
-	if (err != -ENOSPC)
+	err = ns_room(run->c, room + run->behind, false);
+	if (err != -ENOSPC || (*n == 1 && run->behind))
 		return err;
 	*n = 1;
-	return ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_MOVE, false);
+	return ns_room(run->c, ROOM_PAGES + ROOM_PAGES_PER_MOVE, false);
 }
 
 /* The directory's times are those that the client has told its programs. */
@@ -265,7 +266,7 @@ int names_run(struct names_run *run, const struct rpc_tail *tail, struct rpc_nam
 	struct wire_in r = rpc_tail_reader(tail);
 	struct change k;
 	size_t n = 0;
-	int err = tail->len ? count_possible(run->c, tail, &n) : 0;
+	int err = tail->len ? count_possible(run, tail, &n) : 0;
 	bool at_once = n <= REAPED_AT_ONCE;
 
 	while (!err && rep->done < n && rpc_get_name_change(&r, &k.told)) {

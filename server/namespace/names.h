@@ -14,11 +14,16 @@
 struct names_run {
 	struct ns_call *c;
 	struct session_record *lender; /* its numbers */
+	/* Store pages for what follows all changes in the same request, or 0. They count as allowed
+	 * when `all` is set. */
+	uint64_t behind;
 	bool took_number;
 	bool all; /* all changes have taken effect */
 };
 
-/* Makes the changes of the tail, in their order, up to one that is refused. */
+/* Makes the changes of the tail, in their order, up to one that is refused. Where the store has no
+ * room for all of them, and for what is behind them, it makes the first one. -ENOSPC: there is no
+ * room for that, either, or the first one is all that comes before what is behind. */
 int names_run(struct names_run *run, const struct rpc_tail *tail, struct rpc_names_reply *rep);
 
 #endif

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -494,6 +495,22 @@ static int write_on(char **args)
 	return write_until_it_fails(args, false);
 }
 
+/* Changes the first byte of a file and waits for its storage, as args[1] says. Before it closes the
+ * file it kills a process, as the machine of both might die. */
+static int overwrite_and_kill(char **args)
+{
+	struct iovec byte = {(char *)"x", 1};
+	bool once = strcmp(args[1], "once") == 0;
+	int flags = strcmp(args[1], "dsync") == 0  ? O_DSYNC
+		    : strcmp(args[1], "sync") == 0 ? O_SYNC
+						   : 0;
+	autoclose int fd = open(args[0], O_WRONLY | O_CLOEXEC | flags);
+
+	if (fd < 0 || pwritev2(fd, &byte, 1, 0, once ? RWF_DSYNC : 0) != 1)
+		return -errno;
+	return kill((pid_t)atoi(args[2]), SIGKILL) < 0 ? -errno : 0;
+}
+
 static void await_line(void)
 {
 	int c;
@@ -880,6 +897,7 @@ static const struct operation operations[] = {
 	{"work-on-alarmed", 1, work_on_alarmed},
 	{"fill", 2, fill},
 	{"write-on", 2, write_on},
+	{"overwrite-and-kill", 3, overwrite_and_kill},
 	{"tells-each", 1, tells_each},
 	{"step", 1, step},
 	{"storm", 2, storm},

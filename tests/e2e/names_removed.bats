@@ -33,8 +33,9 @@ entries() {
 	find "$1" -mindepth 1 -maxdepth 1 | wc -l
 }
 
+# kill_daemon: it may be dead already.
 kill_daemon() {
-	kill -KILL "$daemon_pid"
+	kill -KILL "$daemon_pid" 2>/dev/null || true
 	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
 	daemon_pid=''
 	umount -l "$mnt" 2>/dev/null || true
@@ -383,6 +384,27 @@ make_tree() {
 		exec 7<>"$mnt/folder/9"
 	done
 	exec 7>&-
+}
+
+@test "a write over existing bytes that waits for its storage makes changes of names durable" {
+	mount_rmem
+	make_folder 9
+	for how in dsync sync once; do
+		echo "$how"
+		mv "$mnt/folder/1" "$mnt/folder/a"
+		rm "$mnt/folder/2"
+		mkdir "$mnt/folder/sub"
+		fsop overwrite-and-kill "$mnt/folder/9" "$how" "$daemon_pid"
+		server_lacks folder/1
+		[ "$(cat "$mnt/folder/a")" = 1 ]
+		[ ! -e "$mnt/folder/2" ]
+		[ -d "$mnt/folder/sub" ]
+		[ "$(cat "$mnt/folder/9")" = x ]
+		mv "$mnt/folder/a" "$mnt/folder/1"
+		rmdir "$mnt/folder/sub"
+		echo 2 >"$mnt/folder/2"
+		ls "$mnt/folder" >/dev/null
+	done
 }
 
 @test "with sync or dirsync a name is gone at the server when it is removed" {

@@ -326,3 +326,27 @@ large_appends() {
 	worker=''
 	direct appended "$dir/1/log" $((6 * 1048576)) 1 1 1048576
 }
+
+# The same on a mount that is alone. It begins to share while the thread has the piece: this one is held, and the
+# pieces behind it have been written.
+@test "a piece of a large append that is held while a mount begins to share is where it belongs" {
+	start_server
+	mount_number 1 "$(to_come),io_threads=2"
+	: >"$dir/1/log"
+	hold "${mounts[1]}" rmemfs-io/0 16 >"$dir/held" 3>&- &
+	holder=$!
+	until_true 10 grep -q follows "$dir/held"
+	direct append aio "$dir/1/log" $((6 * 1048576)) 1 0 3>&- &
+	worker=$!
+	until_true 10 grep -q held "$dir/held" || die "the thread has read no WRITE"
+	coming 2
+	until_true 20 grep -q 'another mount of the export waits' "$dir/mount.1.log"
+	kill -KILL "$holder"
+	exit_status "$holder" 10 || [ $? -eq 137 ]
+	holder=''
+	exit_status "$worker" 30
+	worker=''
+	arrived 2
+	direct appended "$dir/2/log" $((6 * 1048576)) 1 1 1048576
+	cmp "$dir/1/log" "$dir/2/log"
+}

@@ -11,6 +11,7 @@
 #include "daemon/barrier/conversion.h"
 #include "daemon/file/name_queue.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/append_order.h"
 #include "daemon/lease/lease.h"
 #include "daemon/serve/way.h"
 #include "tests/unit/daemon/fs_fixture.h"
@@ -100,6 +101,45 @@ static void enter__drains__only_the_kernels_own_begin(void **state)
 	assert_int_equal(began[1], 1);
 	for (unsigned i = 0; i < 4; i++)
 		end(i);
+}
+
+static void append(unsigned i, unsigned thread, uint64_t offset)
+{
+	struct request *req = make(i, thread, OP_WRITE, false);
+
+	req->args.has_fh = true;
+	req->args.fh = handle_number(&fx.handle);
+	req->args.flags = O_WRONLY | O_APPEND;
+	req->args.offset = offset;
+	req->args.size = 4096;
+	assert_false(conversion_enter(req));
+}
+
+static uint64_t next_place(const struct list *pos)
+{
+	return list_entry(pos->next, struct op_append, link)->offset;
+}
+
+/* Two threads have read the pieces of one append. They begin anew in any order. */
+static void enter__appends_that_are_held_have_their_places(void **state)
+{
+	const struct list *waiting = &fx.inode->appends->waiting;
+
+	atomic_store(&fx.fs.has_shared, false);
+	conversion_wanted(fx.threads[0]);
+	append(0, 1, 4096);
+	append(1, 0, 0);
+	assert_false(list_empty(waiting));
+	assert_int_equal(next_place(waiting), 0);
+	assert_int_equal(next_place(waiting->next), 4096);
+	conversion_is_over(&fx.fs);
+	turn_all();
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(began[i], 1);
+		append_order_leave(fx.requests[i], 0);
+		end(i);
+	}
+	assert_true(list_empty(waiting));
 }
 
 static void step__waits_for_what_has_begun(void **state)
@@ -351,6 +391,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(enter__nobody_has_come__begins),
 		TEST(enter__drains__only_the_kernels_own_begin),
+		TEST(enter__appends_that_are_held_have_their_places),
 		TEST(step__waits_for_what_has_begun),
 		TEST(step__waits_for_names_that_were_removed_here),
 		TEST(step__held_and_the_kernels_own__are_not_waited_for_to_drain),

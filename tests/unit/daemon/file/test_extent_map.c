@@ -71,6 +71,24 @@ static void insert__mapped__eexist(void **state)
 	extent_map_fini(&map);
 }
 
+static void has_all__without_holes(void **state)
+{
+	struct extent_map map;
+
+	extent_map_init(&map);
+	assert_false(extent_map_has_all(&map, 0, 1));
+	assert_int_equal(put(&map, 10, 10, 100, EXTENT_COMMITTED), 0);
+	assert_int_equal(put(&map, 20, 10, 500, EXTENT_DIRTY), 0);
+	assert_int_equal(put(&map, 31, 9, 600, EXTENT_COMMITTED), 0);
+	assert_true(extent_map_has_all(&map, 10, 30));
+	assert_true(extent_map_has_all(&map, 15, 25));
+	assert_false(extent_map_has_all(&map, 9, 11));
+	assert_false(extent_map_has_all(&map, 10, 31));
+	assert_false(extent_map_has_all(&map, 25, 40));
+	assert_false(extent_map_has_all(&map, 35, 41));
+	extent_map_fini(&map);
+}
+
 static void commit__collects_what_is_filled_only(void **state)
 {
 	struct extent_map map;
@@ -395,6 +413,7 @@ int main(void)
 		cmocka_unit_test(insert__adjoining__merged),
 		cmocka_unit_test(insert__apart_in_memory__not_merged),
 		cmocka_unit_test(insert__mapped__eexist),
+		cmocka_unit_test(has_all__without_holes),
 		cmocka_unit_test(commit__collects_what_is_filled_only),
 		cmocka_unit_test(collect__more_than_fit__in_pieces),
 		cmocka_unit_test(cut__shortens_and_drops),

@@ -17,6 +17,7 @@ struct file {
 	char name[NAME_BYTES_MAX + 1];
 	unsigned nextents;
 	bool fails; /* to be filled */
+	bool later; /* not with the names of the first message that it is asked for */
 	int status;
 	unsigned nagain;
 };
@@ -40,14 +41,18 @@ static struct rpc_making making_of(const struct file *f)
 	};
 }
 
-static bool fill(struct make_entry *entry, struct rpc_making *making)
+static enum make_fill fill(struct make_entry *entry, struct rpc_making *making)
 {
 	struct file *f = container_of(entry, struct file, entry);
 
+	if (f->later) {
+		f->later = false;
+		return FILL_LATER;
+	}
 	*making = making_of(f);
 	if (f->fails)
 		f->status = -EIO;
-	return !f->fails;
+	return f->fails ? FILL_ENDED : FILL_TAKEN;
 }
 
 static void answered(struct make_entry *entry, int status)
@@ -400,36 +405,6 @@ static void names__that_cannot_go_along_are_waited_for(void **state)
 	assert_int_equal(files[1].status, 0);
 }
 
-/* Steady changes of other threads are not to overtake it again and again. */
-static void names__that_came_later_are_not_waited_for(void **state)
-{
-	along = ALONG_BEHIND;
-	make_batch_hold(&batch);
-	for (unsigned i = 0; i < MAKES_MAX + 2; i++)
-		add(i);
-	make_batch_let_go(&batch);
-	for (unsigned i = MAKES_MAX + 2; i < MAKES_MAX + 4; i++)
-		add(i);
-	assert_int_equal(count_in(0), 0);
-	io_thread_call(fx.threads[0], &batch.behind.call);
-	fs_fixture_turn(&fx, 0);
-	/* Those that were there when it began to wait go, and the others wait for what is new. */
-	assert_int_equal(nbefore, 2);
-	assert_int_equal(count_in(0), MAKES_MAX);
-	assert_int_equal(count_in(1), 2);
-	assert_false(batch.messages[0].names || batch.messages[1].names);
-	answer_all_made(0);
-	answer_all_made(1);
-	assert_int_equal(count_in(0), 0);
-	assert_int_equal(nbefore, 2);
-	io_thread_call(fx.threads[0], &batch.behind.call);
-	fs_fixture_turn(&fx, 0);
-	assert_int_equal(count_in(0), 2);
-	answer_all_made(0);
-	assert_int_equal(files[MAKES_MAX + 3].status, 0);
-	assert_int_equal(batch.nready, 0);
-}
-
 static void names__go_back_if_no_file_is_left(void **state)
 {
 	along = ALONG_TAKEN;
@@ -440,6 +415,32 @@ static void names__go_back_if_no_file_is_left(void **state)
 	assert_int_equal(count_in(0), 0);
 	assert_int_equal(nback, 1);
 	assert_int_equal(files[0].status, -EIO);
+}
+
+/* Names were changed between the choice of a message's names and this file. */
+static void file__that_is_behind_later_names_goes_with_the_next_message(void **state)
+{
+	files[1].later = true;
+	make_batch_hold(&batch);
+	for (unsigned i = 0; i < 3; i++)
+		add(i);
+	make_batch_let_go(&batch);
+	assert_int_equal(nbefore, 2);
+	assert_int_equal(count_in(0), 1);
+	assert_int_equal(count_in(1), 2);
+	assert_ptr_equal(batch.messages[1].entries[0], &files[1].entry);
+	answer_all_made(0);
+	answer_all_made(1);
+	/* No file is left to go with them. */
+	along = ALONG_TAKEN;
+	files[3].later = true;
+	make_batch_hold(&batch);
+	add(3);
+	make_batch_let_go(&batch);
+	assert_int_equal(nback, 1);
+	assert_int_equal(count_in(0), 1);
+	answer_all_made(0);
+	assert_int_equal(files[3].status, 0);
 }
 
 /* Its lock is held when it is added. */
@@ -476,9 +477,10 @@ int main(void)
 			file__that_was_refused_with_names_goes_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			names__that_cannot_go_along_are_waited_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			names__that_came_later_are_not_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(names__go_back_if_no_file_is_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			file__that_is_behind_later_names_goes_with_the_next_message, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			file__with_names_before_it_is_sent_in_the_next_turn, setup, teardown),
 	};

@@ -345,15 +345,20 @@ static void request__that_reads_waits_for_its_names_alone(void **state)
 	assert_true(goes(RPC_READDIR, PARENT, NULL));
 }
 
+static void change_file(void)
+{
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->commit.times_dirty = true;
+	commit_dirty_locked(fx.inode, fx.threads[0]);
+	pthread_mutex_unlock(&fx.inode->lock);
+}
+
 /* Closed data counts as part of the order. */
 static void commit__comes_behind(void **state)
 {
 	int status;
 
-	pthread_mutex_lock(&fx.inode->lock);
-	fx.inode->commit.times_dirty = true;
-	commit_dirty_locked(fx.inode, fx.threads[0]);
-	pthread_mutex_unlock(&fx.inode->lock);
+	change_file();
 	take_away(10, PARENT, "a");
 	commit_start(fx.inode, fx.threads[0]);
 	assert_true(fx.inode->commit.running);
@@ -363,6 +368,57 @@ static void commit__comes_behind(void **state)
 	answer(1, 0);
 	assert_int_equal(next_call()->req.op, RPC_COMMIT);
 	assert_int_equal(fs_thread_of(fx.threads[0])->nbackground, 1);
+}
+
+/* It tells the file as it is when it is sent. */
+static void commit__comes_behind_names_from_before_a_change(void **state)
+{
+	change_file();
+	take_away(10, PARENT, "a");
+	commit_start(fx.inode, fx.threads[0]);
+	fs_fixture_turn(&fx, 0);
+	take_away(11, PARENT, "b");
+	change_file();
+	answer(1, 0);
+	fs_fixture_turn(&fx, 0);
+	assert_true(fx.inode->commit.running);
+	assert_string_equal(told(), "b");
+	answer(1, 0);
+	assert_int_equal(next_call()->req.op, RPC_COMMIT);
+	assert_int_equal(fs_thread_of(fx.threads[0])->nbackground, 1);
+}
+
+/* Nothing of it is newer than those that it has waited for. */
+static void commit__does_not_wait_for_later_names(void **state)
+{
+	change_file();
+	take_away(10, PARENT, "a");
+	commit_start(fx.inode, fx.threads[0]);
+	fs_fixture_turn(&fx, 0);
+	take_away(11, PARENT, "b");
+	answer(1, 0);
+	assert_int_equal(next_call()->req.op, RPC_COMMIT);
+	assert_true(name_queue_has_room(r));
+}
+
+/* Programs that change names and the file all the time do not hold it up. */
+static void commit__lets_no_names_in_when_it_waits_again(void **state)
+{
+	change_file();
+	take_away(10, PARENT, "a");
+	commit_start(fx.inode, fx.threads[0]);
+	fs_fixture_turn(&fx, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(name_queue_has_room(r), i == 0);
+		take_away(11 + i, PARENT, "late");
+		change_file();
+		answer(1, 0);
+		fs_fixture_turn(&fx, 0);
+	}
+	assert_false(name_queue_has_room(r));
+	answer(1, 0);
+	assert_int_equal(next_call()->req.op, RPC_COMMIT);
+	assert_true(name_queue_has_room(r));
 }
 
 static struct name_behind behind;
@@ -467,6 +523,47 @@ static void along__is_behind_one_on_its_way_and_more_than_fit(void **state)
 	assert_int_equal(nwoken, 1);
 }
 
+static void along__knows_later_ones(void **state)
+{
+	const struct rpc_names_reply done = {.done = 1};
+	size_t len;
+
+	assert_int_equal(go_along(&len), ALONG_NONE);
+	assert_false(name_queue_has_later(r, &behind));
+	take_some(1);
+	assert_true(name_queue_has_later(r, &behind));
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	assert_false(name_queue_has_later(r, &behind));
+	take_some(1);
+	assert_true(name_queue_has_later(r, &behind));
+	assert_true(name_queue_along_answered(r, 0, &done));
+	name_queue_flush(r, fx.threads[0]);
+	assert_true(name_queue_has_later(r, &behind));
+	answer(1, 0);
+	assert_false(name_queue_has_later(r, &behind));
+}
+
+static void along__lets_no_names_in_when_it_waits_again(void **state)
+{
+	size_t len;
+
+	take_some(1);
+	name_queue_flush(r, fx.threads[0]);
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	assert_true(name_queue_has_room(r));
+	take_some(1);
+	answer(1, 0);
+	assert_int_equal(nwoken, 1);
+	name_queue_flush(r, fx.threads[0]);
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	assert_false(name_queue_has_room(r));
+	answer(1, 0);
+	assert_int_equal(nwoken, 1);
+	/* It does not have to ask again: its files may have been forgotten. */
+	assert_true(name_queue_has_room(r));
+	assert_int_equal(go_along(&len), ALONG_NONE);
+}
+
 static void tick__is_through_when_all_are_answered(void **state)
 {
 	assert_true(commit_tick(fx.threads[0]));
@@ -506,10 +603,15 @@ int main(void)
 		CASE(request__that_changes_something_comes_behind_all),
 		CASE(request__that_reads_waits_for_its_names_alone),
 		CASE(commit__comes_behind),
+		CASE(commit__comes_behind_names_from_before_a_change),
+		CASE(commit__does_not_wait_for_later_names),
+		CASE(commit__lets_no_names_in_when_it_waits_again),
 		CASE(along__takes_all_and_tells_what_became_of_them),
 		CASE(along__what_is_left_is_sent_again),
 		CASE(along__a_message_that_is_refused_is_tried_without_files),
 		CASE(along__is_behind_one_on_its_way_and_more_than_fit),
+		CASE(along__knows_later_ones),
+		CASE(along__lets_no_names_in_when_it_waits_again),
 		CASE(tick__is_through_when_all_are_answered),
 		CASE(fsyncdir__waits_and_tells_a_refusal_once),
 	};

@@ -451,6 +451,44 @@ static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **sta
 	fx.inode->nopen = fx.inode->nwriters = 0;
 }
 
+/* ---- a mount that begins to share ------------------------------------------------------------ */
+
+/* The piece between these two was written before. Those in front of the end stay where the kernel
+ * has sent them, and all that come later go to the end. */
+static void share__a_piece_before_the_end_stays_there(void **state)
+{
+	atomic_store(&fx.fs.has_shared, false);
+	queue(0, 0, 0, O_WRONLY | O_APPEND);
+	assert_true(list_empty(&fx.inode->appends->waiting));
+	append_order_hold(fx.requests[0]);
+	receive(1, 1, 2 * BYTES, O_WRONLY | O_APPEND);
+	append_order_hold(fx.requests[1]);
+	receive(2, 2, 0, O_WRONLY);
+	append_order_hold(fx.requests[2]);
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->sized = true;
+	fx.inode->attr.size = 2 * BYTES;
+	append_order_share_locked(fx.inode);
+	pthread_mutex_unlock(&fx.inode->lock);
+	atomic_store(&fx.fs.has_shared, true);
+	assert_false(append_order_appends(fx.requests[0]));
+	assert_true(append_order_appends(fx.requests[1]));
+	enter(1);
+	assert_int_equal(went[1], 0);
+	enter(2);
+	assert_int_equal(went[2], 1);
+	enter(0);
+	assert_int_equal(went[0], 1);
+	end(0, 0);
+	assert_int_equal(went[1], 1);
+	append(3, 0, 0);
+	assert_true(append_order_appends(fx.requests[3]));
+	end(1, 0);
+	assert_int_equal(went[3], 1);
+	end(3, 0);
+	end(2, 0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -471,6 +509,7 @@ int main(void)
 		CASE(append__behind_one_that_was_taken_back_with_an_error__fails),
 		CASE(append__of_another_request__does_not_fail_with_it),
 		CASE(append__that_goes_elsewhere__leaves_its_pages_to_the_file),
+		CASE(share__a_piece_before_the_end_stays_there),
 		CASE(withdraw__of_one_that_waits),
 		CASE(withdraw__while_a_thread_looks__is_when_that_has),
 		CASE(withdraw__when_all_was_found__is_in_time),

@@ -524,6 +524,57 @@ static void make__is_not_looked_at_behind_a_name_that_is_refused(void **state)
 	assert_int_equal(make(first + 1, "a"), 0);
 }
 
+/* Fills the store up to what one change needs, and a MAKE needs, but not both in one request. */
+static void fill_store_but_for_one(void)
+{
+	enum { LEFT = 75 };
+	uint64_t reserve = fx.m->reserve;
+
+	fx.m->reserve = LEFT;
+	fill_store();
+	fx.m->reserve = reserve;
+}
+
+/* Nothing is changed then, and the store has not failed. Apart from each other they find room. */
+static void make__with_a_name_before_it_is_refused_without_room_for_both(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE), old = fx_file(dir, "old");
+	struct rpc_name_change gone = {dir, old, fx.ctx.now, .name = fx_str("old")};
+	struct rpc_tail tail;
+	struct wire_out w;
+
+	fill_store_but_for_one();
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	assert_true(rpc_put_name_change(&w, &gone));
+	assert_int_equal(send_behind(&w, making(first, "a")), -ENOSPC);
+	assert_int_equal(fx_lookup(dir, "old"), 0);
+	assert_int_equal(fx_lookup(dir, "a"), -ENOENT);
+	tail = (struct rpc_tail){fx.out, (uint32_t)wire_out_len(&w), RMEMFS_WIRE_VERSION};
+	assert_int_equal(FX_RUN(.op = RPC_NAMES, .names = {.tail = tail}), 0);
+	assert_int_equal(fx.rep.names.done, 1);
+	assert_int_equal(make(first, "a"), 0);
+}
+
+/* The first name is changed, and the others come again, with the file. */
+static void make__with_names_before_it_is_not_looked_at_without_room_for_all(void **state)
+{
+	uint64_t first = lend(NUMBERS_MORE), old = fx_file(dir, "old"), b = fx_file(dir, "b");
+	struct rpc_name_change gone[] = {{dir, old, fx.ctx.now, .name = fx_str("old")},
+		{dir, b, fx.ctx.now, .name = fx_str("b")}};
+	struct wire_out w;
+
+	fill_store_but_for_one();
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	for (unsigned i = 0; i < ARRAY_SIZE(gone); i++)
+		assert_true(rpc_put_name_change(&w, &gone[i]));
+	assert_int_equal(send_behind(&w, making(first, "a")), 0);
+	assert_int_equal(fx.rep.makes.names.done, 1);
+	assert_int_equal(fx.rep.makes.names.refused, 0);
+	assert_int_equal(fx.rep.makes.n, 0);
+	assert_int_equal(fx_lookup(dir, "old"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+}
+
 static void makes__of_squashed_users_become_less_each(void **state)
 {
 	uint64_t first = lend(NUMBERS_MORE);
@@ -563,6 +614,8 @@ int main(void)
 		MAKE_TEST(makes__with_data_are_refused_where_memory_is_lost),
 		MAKE_TEST(make__comes_behind_the_names_before_it),
 		MAKE_TEST(make__is_not_looked_at_behind_a_name_that_is_refused),
+		MAKE_TEST(make__with_a_name_before_it_is_refused_without_room_for_both),
+		MAKE_TEST(make__with_names_before_it_is_not_looked_at_without_room_for_all),
 		MAKE_TEST(makes__of_squashed_users_become_less_each),
 	};
 
