@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "common/rpc/acl.h"
-#include "common/rpc/change_time.h"
+#include "common/rpc/set_attr.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
 #include "daemon/file/inode.h"
@@ -44,40 +44,15 @@ static bool can_go_along_locked(const struct inode *inode, const struct rpc_seta
 	       (!(set->valid & SET_PERMISSIONS) || can_set_permissions_locked(inode, set->valid));
 }
 
-static void set_times_locked(struct inode *inode, const struct rpc_setattr *set)
+static void apply_locked(struct request *req, struct inode *inode, const struct rpc_setattr *set)
 {
-	int64_t now = session_time(inode->fs->session);
-	struct attr *attr = &inode->attr;
-
+	set_attr(&inode->attr, set, session_time(inode->fs->session));
 	if (set->valid & SET_ATIMES) {
-		attr->atime = set->valid & SET_ATIME_NOW ? now : set->atime;
 		inode->access.dirty = true;
 		inode->access.until_ms = 0;
 	}
-	if (set->valid & SET_MTIMES)
-		attr->mtime =
-			set->valid & SET_MTIME_NOW ? change_time(attr->mtime, now) : set->mtime;
-	attr->ctime = set->valid & SET_CTIME ? set->ctime : change_time(attr->ctime, now);
 	inode->commit.times_dirty = true;
-}
-
-static void set_permissions_locked(struct inode *inode, const struct rpc_setattr *set)
-{
-	struct attr *attr = &inode->attr;
-
-	if (set->valid & SET_MODE)
-		attr->mode = (attr->mode & S_IFMT) | (set->mode & 07777);
-	if (set->valid & SET_UID)
-		attr->uid = set->uid;
-	if (set->valid & SET_GID)
-		attr->gid = set->gid;
 	inode->commit.set |= set->valid & SET_PERMISSIONS;
-}
-
-static void apply_locked(struct request *req, struct inode *inode, const struct rpc_setattr *set)
-{
-	set_times_locked(inode, set);
-	set_permissions_locked(inode, set);
 	commit_dirty_locked(inode, req->thread);
 }
 

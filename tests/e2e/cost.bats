@@ -234,7 +234,7 @@ copy_and_replace() {
 	# waits. tar(1) also sets the times, the mode and the owners of each folder.
 	[ $((copied - none)) -le 70 ]
 	[ $((replaced - copied)) -le 70 ]
-	[ $((unpacked - none)) -le 375 ]
+	[ $((unpacked - none)) -le 70 ]
 }
 
 # read_first COMMAND...: after the folder was read to its end.
