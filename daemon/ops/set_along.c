@@ -80,11 +80,21 @@ static bool is_list_of_a_mode(const struct request *req, struct acl *acl)
 
 /* As the server does it: namespace/xattr.c. */
 static uint32_t mode_of_list(
-	const struct request *req, const struct acl *acl, const struct inode *inode)
+	const struct request *req, const struct acl *acl, const struct attr *attr)
 {
-	uint32_t mode = acl_to_mode(acl, inode->attr.mode);
+	uint32_t mode = acl_to_mode(acl, attr->mode);
 
 	return req->args.flags & SETXATTR_KILL_SGID ? mode & ~(uint32_t)S_ISGID : mode;
+}
+
+bool set_along_mode_of_list(const struct request *req, const struct attr *attr, uint32_t *mode)
+{
+	struct acl acl;
+	bool is = is_list_of_a_mode(req, &acl);
+
+	if (is)
+		*mode = mode_of_list(req, &acl, attr);
+	return is;
 }
 
 static bool is_mode_known_locked(const struct inode *inode)
@@ -94,7 +104,7 @@ static bool is_mode_known_locked(const struct inode *inode)
 
 static bool take_mode_locked(struct request *req, struct inode *inode, const struct acl *acl)
 {
-	struct rpc_setattr set = {.valid = SET_MODE, .mode = mode_of_list(req, acl, inode)};
+	struct rpc_setattr set = {.valid = SET_MODE, .mode = mode_of_list(req, acl, &inode->attr)};
 
 	if (!is_mode_known_locked(inode))
 		return false;

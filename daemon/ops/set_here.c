@@ -10,6 +10,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/make_here.h"
+#include "daemon/ops/set_along.h"
 
 static bool is_asked_for(const struct rpc_setattr *set)
 {
@@ -92,4 +93,14 @@ bool set_here(struct request *req, const struct rpc_setattr *set)
 	}
 	name_queue_added(fs->name_queue, req->thread);
 	return true;
+}
+
+bool set_here_list(struct request *req)
+{
+	struct inode *dir = op_of(req)->inode;
+	struct rpc_setattr set = {.valid = SET_MODE};
+	struct attr attr;
+
+	return S_ISDIR(dir->type) && inode_attr(dir, &attr) &&
+	       set_along_mode_of_list(req, &attr, &set.mode) && set_here(req, &set);
 }

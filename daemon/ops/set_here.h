@@ -28,4 +28,8 @@ struct request;
  * it is made meanwhile. */
 bool set_here(struct request *req, const struct rpc_setattr *set);
 
+/* The same for a SETXATTR of an access list that says no more than a mode, by which cp(1) sets the
+ * mode of a directory (set_along.h). */
+bool set_here_list(struct request *req);
+
 #endif

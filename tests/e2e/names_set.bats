@@ -174,6 +174,28 @@ looks_so() {
 	looks_so local | diff "$dir/local" -
 }
 
+@test "cp -a of folders keeps what they are" {
+	mount_rmem
+	make_folders
+	mkdir -p "$dir"/tree/{a,b,c}/in
+	chmod 2751 "$dir/tree/a"
+	chmod 700 "$dir/tree/b/in"
+	chmod 1777 "$dir/tree/c"
+	setfacl -m u:41003:rwx "$dir/tree/c/in"
+	chown 5:6 "$dir/tree/b" "$dir/tree/c/in"
+	touch -cd 2001-02-03 "$dir"/tree/{a,b}/in "$dir/tree/a"
+	every_folder() {
+		(cd "$1" && find . -printf '%p %m %u %g %t\n' | sort && find . | sort | xargs getfacl -n 2>/dev/null)
+	}
+	every_folder "$dir/tree" >"$dir/before"
+	cp -a "$dir/tree" "$mnt/made/copy"
+	looks() {
+		every_folder "$mnt/made/copy" | diff "$dir/before" -
+	}
+	holds_everywhere looks
+	none_is_lost
+}
+
 # makes_durable HOW: what makes durable that was done before.
 makes_durable() {
 	case $1 in

@@ -6,8 +6,10 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <linux/posix_acl.h>
 
 #include "common/base/clock.h"
+#include "common/rpc/acl.h"
 #include "common/rpc/set_attr.h"
 #include "daemon/file/inode_names.h"
 #include "daemon/file/name_queue.h"
@@ -314,6 +316,57 @@ static void set__asks_where_a_file_is_to_be_made(void **state)
 	inode_put(file);
 }
 
+/* Whether the server is asked for a list of so many entries; three say what a mode says. */
+static bool list_asks(unsigned i, unsigned n, uint32_t flags)
+{
+	static const struct acl acl = {
+		4, {{ACL_USER_OBJ, 7, UINT32_MAX}, {ACL_GROUP_OBJ, 5, UINT32_MAX},
+			   {ACL_OTHER, 1, UINT32_MAX}}};
+	static uint8_t buf[ACL_BYTES_MAX];
+	struct request *req = fs_fixture_make(&fx, i, 0, OP_SETXATTR);
+	struct acl list = acl;
+
+	list.n = n;
+	if (n == 4) {
+		list.entries[3] = list.entries[2];
+		list.entries[2] = (struct acl_entry){ACL_MASK, 5, UINT32_MAX};
+	}
+	req->args.name = "system.posix_acl_access";
+	req->args.value = buf;
+	req->args.size = (uint32_t)acl_encode(&list, buf);
+	req->args.flags = flags;
+	op_setxattr(req);
+	return op_of(req)->call.req.op == RPC_SETXATTR;
+}
+
+static void set__by_a_list_that_says_a_mode(void **state)
+{
+	fx.inode->attr.mode = S_IFDIR | S_ISVTX | S_ISGID | 0700;
+	assert_false(list_asks(0, 3, 0));
+	assert_int_equal(reply_to(0), 0);
+	assert_int_equal(fx.inode->attr.mode, S_IFDIR | S_ISVTX | S_ISGID | 0751);
+	assert_int_equal(fx.inode->nsets, 1);
+	assert_int_equal(told().valid, SET_MODE);
+	assert_int_equal(told().mode, S_ISVTX | S_ISGID | 0751);
+	answer(1, 0);
+	fx.inode->attr.mode = S_IFDIR | S_ISGID | 0700;
+	assert_false(list_asks(0, 3, SETXATTR_KILL_SGID));
+	assert_int_equal(fx.inode->attr.mode, S_IFDIR | 0751);
+}
+
+static void set__by_another_list_asks(void **state)
+{
+	assert_true(list_asks(0, 4, 0));
+	assert_int_equal(fx.inode->nsets, 0);
+}
+
+static void set__by_a_list_in_place_of_another_asks(void **state)
+{
+	fx.inode->attr.flags = ATTR_ACL;
+	assert_true(list_asks(0, 3, 0));
+	assert_int_equal(fx.inode->nsets, 0);
+}
+
 static void set__that_the_server_refuses_is_not_believed(void **state)
 {
 	assert_true(is_answered(SET_MODE));
@@ -361,6 +414,9 @@ int main(void)
 		CASE(set__asks_where_attributes_are_not_known),
 		CASE(set__of_the_access_time_asks_while_an_older_one_is_on_its_way),
 		CASE(set__asks_where_a_file_is_to_be_made),
+		CASE(set__by_a_list_that_says_a_mode),
+		CASE(set__by_another_list_asks),
+		CASE(set__by_a_list_in_place_of_another_asks),
 		CASE(set__that_the_server_refuses_is_not_believed),
 		CASE(set__is_newer_than_any_reply),
 	};
