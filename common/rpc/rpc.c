@@ -88,12 +88,15 @@ RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
 
 #define NAME_CHANGE_FIELDS(F) \
 	F(u8, kind)           \
-	F(u64, parent)        \
 	F(u64, ino)           \
-	F(i64, time)          \
-	F(flag, keep)         \
-	F(name, name)
+	F(i64, time)
 RPC_MESSAGE(name_change, struct rpc_name_change, NAME_CHANGE_FIELDS)
+
+#define NAME_PLACE_FIELDS(F) \
+	F(u64, parent)       \
+	F(flag, keep)        \
+	F(name, name)
+RPC_MESSAGE(name_place, struct rpc_name_change, NAME_PLACE_FIELDS)
 
 #define NAME_MADE_FIELDS(F) \
 	F(u32, mode)        \
@@ -107,6 +110,15 @@ RPC_MESSAGE(name_made, struct rpc_name_change, NAME_MADE_FIELDS)
 	F(u64, replaced)     \
 	F(name, new_name)
 RPC_MESSAGE(name_moved, struct rpc_name_change, NAME_MOVED_FIELDS)
+
+#define NAME_SET_FIELDS(F) \
+	F(u32, valid)      \
+	F(u32, mode)       \
+	F(u32, uid)        \
+	F(u32, gid)        \
+	F(i64, atime)      \
+	F(i64, mtime)
+RPC_MESSAGE(name_set, struct rpc_name_change, NAME_SET_FIELDS)
 
 #define DIRENT_FIELDS(F) \
 	F(u64, cookie)   \
@@ -187,17 +199,25 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 }
 
 /* Without those of the names. */
-enum { NAME_CHANGE_FIXED_BYTES = 28, NAME_MADE_BYTES = 16, NAME_MOVED_FIXED_BYTES = 18 };
+enum {
+	NAME_CHANGE_BYTES = 17,
+	NAME_NAMED_BYTES = NAME_CHANGE_BYTES + 11,
+	NAME_MADE_BYTES = 16,
+	NAME_MOVED_BYTES = 18,
+	NAME_SET_BYTES = 32,
+};
 
 size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_name)
 {
 	switch (kind) {
 	case NAME_MKDIR:
-		return NAME_CHANGE_FIXED_BYTES + name + NAME_MADE_BYTES;
+		return NAME_NAMED_BYTES + name + NAME_MADE_BYTES;
 	case NAME_MOVE:
-		return NAME_CHANGE_FIXED_BYTES + name + NAME_MOVED_FIXED_BYTES + new_name;
+		return NAME_NAMED_BYTES + name + NAME_MOVED_BYTES + new_name;
+	case NAME_SET:
+		return NAME_CHANGE_BYTES + NAME_SET_BYTES;
 	default:
-		return NAME_CHANGE_FIXED_BYTES + name;
+		return NAME_NAMED_BYTES + name;
 	}
 }
 
@@ -208,6 +228,11 @@ bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *chang
 	if (w->overflow || len > wire_out_room(w))
 		return false;
 	put_name_change(w, change);
+	if (change->kind == NAME_SET) {
+		put_name_set(w, change);
+		return true;
+	}
+	put_name_place(w, change);
 	if (change->kind == NAME_MKDIR)
 		put_name_made(w, change);
 	else if (change->kind == NAME_MOVE)
@@ -217,10 +242,28 @@ bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *chang
 
 static bool name_change_ok(const struct rpc_name_change *change)
 {
-	if (change->kind == NAME_MKDIR)
+	switch (change->kind) {
+	case NAME_REMOVE:
+		return true;
+	case NAME_MKDIR:
 		return !change->keep && !(change->mode & ~07777u);
-	return change->kind == NAME_REMOVE ||
-	       (change->kind == NAME_MOVE && (change->replaced || !change->keep));
+	case NAME_MOVE:
+		return change->replaced || !change->keep;
+	case NAME_SET:
+		return change->valid && !(change->valid & ~(uint32_t)NAME_SET_ALL) &&
+		       !(change->mode & ~07777u);
+	default:
+		return false;
+	}
+}
+
+static void get_named(struct wire_in *r, struct rpc_name_change *change)
+{
+	get_name_place(r, change);
+	if (change->kind == NAME_MKDIR)
+		get_name_made(r, change);
+	else if (change->kind == NAME_MOVE)
+		get_name_moved(r, change);
 }
 
 bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)
@@ -229,10 +272,10 @@ bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)
 		return false;
 	*change = (struct rpc_name_change){0};
 	get_name_change(r, change);
-	if (change->kind == NAME_MKDIR)
-		get_name_made(r, change);
-	else if (change->kind == NAME_MOVE)
-		get_name_moved(r, change);
+	if (change->kind == NAME_SET)
+		get_name_set(r, change);
+	else
+		get_named(r, change);
 	r->truncated |= !name_change_ok(change);
 	return !r->truncated;
 }

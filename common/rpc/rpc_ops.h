@@ -58,7 +58,7 @@ enum rpc_op {
 	RPC_LOCK,    /* flock(2) and fcntl(2) at a shared export */
 	RPC_CONVERT, /* a session that was alone goes by leases from now on */
 	RPC_MAKE,    /* CREATEs, and COMMITs of what was written since: of lent inode numbers */
-	RPC_NAMES,   /* changes of names that the client has made by itself, in their order */
+	RPC_NAMES,   /* changes that the client has made by itself, in their order */
 	RPC_OP_MAX,
 };
 

@@ -312,10 +312,10 @@ struct rpc_making {
 	struct rpc_commit commit; /* of the new file: without lease */
 };
 
-/* NAMES: changes of names that the client has made by itself, as its callers were told. They take
- * effect in their order, each as by the request of its kind, and in one transaction: after a crash
- * of the server the store has all that the reply tells of, or none. Only of a session that has the
- * export for itself. */
+/* NAMES: changes of names, and of attributes of directories, that the client has made by itself, as
+ * its callers were told. They take effect in their order, each as by the request of its kind, and
+ * in one transaction: after a crash of the server the store has all that the reply tells of, or
+ * none. Only of a session that has the export for itself. */
 struct rpc_names {
 	struct rpc_tail tail; /* struct rpc_name_change; at least one */
 	uint8_t numbers;      /* enum rpc_numbers */
@@ -325,21 +325,31 @@ enum rpc_name_kind {
 	NAME_REMOVE, /* UNLINK, RMDIR: the name has to be that inode's, and a directory empty */
 	NAME_MKDIR,  /* of a lent number */
 	NAME_MOVE,   /* RENAME of what is no directory, in place of the replaced inode or of none */
+	/* SETATTR of a directory's mode, owners and times. Callers were told that it is done. So no
+	 * quota refuses it, and of a squashed session it leaves out what SETATTR would refuse. */
+	NAME_SET,
 };
 
-/* An element of that tail. */
+/* SETATTR's flags that NAME_SET may have. Times are given: the client knows what is now. */
+enum { NAME_SET_ALL = SET_MODE | SET_OWNERS | SET_ATIME | SET_MTIME };
+
+/* An element of that tail. parent, keep and name: not of NAME_SET. */
 struct rpc_name_change {
 	uint64_t parent, ino;
-	int64_t time; /* of the change: the directories and a moved inode get it */
+	/* Of the change. The directories get it, and an inode that is moved or set. */
+	int64_t time;
 	/* NAME_REMOVE and the replaced inode, if it was the last name: the client still uses the
 	 * inode, and will RETURN it. Else the inode ends with its name. */
 	bool keep;
 	struct rpc_str name;
-	uint8_t kind;                   /* enum rpc_name_kind */
-	uint32_t mode, umask, uid, gid; /* NAME_MKDIR: as MKDIR tells them */
+	uint8_t kind; /* enum rpc_name_kind */
+	/* NAME_MKDIR: as MKDIR tells them; NAME_SET, without umask: as SETATTR does */
+	uint32_t mode, umask, uid, gid;
 	/* NAME_MOVE. replaced: the inode that has the new name, and is no directory; 0: none. */
 	uint64_t new_parent, replaced;
 	struct rpc_str new_name;
+	uint32_t valid; /* NAME_SET: at least one of NAME_SET_ALL */
+	int64_t atime, mtime;
 };
 
 struct rpc_grant {

@@ -403,7 +403,7 @@ static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t 
 		return true;
 	if (!inode->sized && epoch != inode_epoch(inode->fs))
 		return false;
-	if (!inode->nchanging)
+	if (!inode->nchanging && !inode->nsets)
 		take_attr_locked(inode, attr);
 	return true;
 }
@@ -597,7 +597,7 @@ void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t 
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another change that began and ended meanwhile may be the newer one. */
-	inode->doubt |= inode->fs->sharing && inode->changed_at > epoch;
+	inode->doubt |= inode->nsets || (inode->fs->sharing && inode->changed_at > epoch);
 	change_begin_locked(inode, epoch);
 	change_names_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);

@@ -103,6 +103,7 @@ struct inode {
 	struct commit commit;
 	struct unmade *unmade;      /* NULL: the server knows it */
 	struct name_change *queued; /* its name, which the server still has; NULL: none */
+	unsigned nsets;             /* NAME_SETs of it that the server has not answered */
 	struct access access;
 
 	/* This client's lease of it, where others write, too: enum lease_type, and the number of

@@ -231,10 +231,12 @@ static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 }
 
 /* The kernel has forgotten a directory or a special file that has no references but those of the
- * name that goes and of its access time. */
+ * name that goes, of changes before that, and of its access time. */
 static bool is_known_elsewhere_locked(const struct inode *inode)
 {
-	return __atomic_load_n(&inode->refs, __ATOMIC_ACQUIRE) > 1 + (uint64_t)inode->access.listed;
+	uint64_t own = 1 + (uint64_t)inode->nsets + inode->access.listed;
+
+	return __atomic_load_n(&inode->refs, __ATOMIC_ACQUIRE) > own;
 }
 
 /* With uncommitted pages, or a COMMIT on its way, it is returned later, as any other. */

@@ -88,10 +88,21 @@ struct name_change *name_change_new_move(
 	return one;
 }
 
+struct name_change *name_change_new_set(struct inode *inode, int64_t time)
+{
+	struct name_change *one = malloc(sizeof(*one));
+
+	if (one)
+		*one = (struct name_change){
+			.kind = NAME_SET, .inode = inode_ref(inode), .time = time};
+	return one;
+}
+
 void name_change_drop(struct name_change *one)
 {
 	inode_put(one->inode);
-	inode_put(one->dir);
+	if (one->dir)
+		inode_put(one->dir);
 	if (one->new_dir)
 		inode_put(one->new_dir);
 	if (one->replaced)
@@ -102,7 +113,10 @@ void name_change_drop(struct name_change *one)
 
 void name_queue_add_locked(struct name_queue *r, struct name_change *one)
 {
-	one->inode->queued = one;
+	if (one->kind == NAME_SET)
+		one->inode->nsets++;
+	else
+		one->inode->queued = one;
 	pthread_mutex_lock(&r->lock);
 	one->number = ++r->last;
 	list_add_tail(&r->queued, &one->link);
@@ -166,11 +180,16 @@ static struct inode *loser(const struct name_change *one)
 	return one->kind == NAME_REMOVE ? one->inode : one->replaced;
 }
 
+static uint64_t ino_of(const struct inode *inode)
+{
+	return inode ? inode->ino : 0;
+}
+
 static void put_one(struct name_queue *r, struct name_change *one, struct wire_out *w)
 {
 	const struct rpc_name_change told = {
 		.kind = (uint8_t)one->kind,
-		.parent = one->dir->ino,
+		.parent = ino_of(one->dir),
 		.ino = one->inode->ino,
 		.time = one->time,
 		.keep = is_kept(r, loser(one)),
@@ -179,9 +198,12 @@ static void put_one(struct name_queue *r, struct name_change *one, struct wire_o
 		.umask = one->umask,
 		.uid = one->uid,
 		.gid = one->gid,
-		.new_parent = one->new_dir ? one->new_dir->ino : 0,
-		.replaced = one->replaced ? one->replaced->ino : 0,
+		.new_parent = ino_of(one->new_dir),
+		.replaced = ino_of(one->replaced),
 		.new_name = {one->new_name, one->new_len},
+		.valid = one->valid,
+		.atime = one->atime,
+		.mtime = one->mtime,
 	};
 
 	rpc_put_name_change(w, &told);
@@ -270,10 +292,13 @@ void name_queue_flush(struct name_queue *r, struct io_thread *thread)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void is_no_more_queued(struct inode *inode)
+static void is_no_more_queued(struct inode *inode, const struct name_change *one)
 {
 	pthread_mutex_lock(&inode->lock);
-	inode->queued = NULL;
+	if (one->kind == NAME_SET)
+		inode->nsets--;
+	else
+		inode->queued = NULL;
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -282,14 +307,15 @@ static void end_one(
 {
 	struct inode *inode = one->inode;
 
-	is_no_more_queued(inode);
+	is_no_more_queued(inode, one);
 	if (one->replaced)
-		is_no_more_queued(one->replaced);
+		is_no_more_queued(one->replaced, one);
 	if (one->kind == NAME_MKDIR)
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);
-	r->hooks->settle(inode, thread);
+	if (one->kind != NAME_SET)
+		r->hooks->settle(inode, thread);
 	if (one->replaced)
 		r->hooks->settle(one->replaced, thread);
 	name_change_drop(one);
@@ -546,7 +572,7 @@ bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind
 
 static bool is_named(const struct op_about *about, const struct name_change *one)
 {
-	return about->ino[0] == one->dir->ino && about->name.len == one->len &&
+	return one->dir && about->ino[0] == one->dir->ino && about->name.len == one->len &&
 	       memcmp(about->name.s, one->name, one->len) == 0;
 }
 
@@ -566,6 +592,9 @@ static bool change_is_about(const struct op_about *about, const struct name_chan
 {
 	bool is_dir = false;
 
+	/* Names don't depend on attributes of their directory. */
+	if (one->kind == NAME_SET && about->name.len)
+		return false;
 	for (unsigned i = 0; i < ARRAY_SIZE(about->ino); i++) {
 		if (is_it(one->inode, about->ino[i]) || is_it(one->replaced, about->ino[i]))
 			return true;

@@ -1,16 +1,17 @@
-/* name_queue.h - changes of names that this client has made by itself, and that the server does not
- * know yet.
+/* name_queue.h - changes of names, and of directories' attributes, that this client has made by itself,
+ * and that the server does not know yet.
  *
- * UNLINK, RMDIR, MKDIR and RENAME are answered here where ops/remove_here.h, ops/make_here.h and
- * ops/move_here.h allow it. These changes are one queue for the whole mount, in the order of their
- * answers. It goes to the server by NAMES, one message at a time: when as many have gathered as one
- * message takes, when something comes behind them, and within a second.
+ * UNLINK, RMDIR, MKDIR, RENAME, and SETATTR of a directory are answered here where
+ * ops/remove_here.h, ops/make_here.h, ops/move_here.h and ops/set_here.h allow it. These changes
+ * are one queue for the whole mount, in the order of their answers. It goes to the server by NAMES,
+ * one message at a time: when as many have gathered as one message takes, when something comes
+ * behind them, and within a second.
  *
  *     answered -> queued -> sent -> answered by the server
  *
  * Behind the changes that were answered before it comes
  * - each request that changes something at the server, also a COMMIT or MAKE (commit.h). So if this
- *   client dies, the server has a beginning of all changes of names and closes, in the order in
+ *   client dies, the server has a beginning of all these changes and closes, in the order in
  *   which its programs saw them. Bytes that are written in place are in no such order, and a new
  *   file takes its place with its MAKE;
  * - fsync of anything, a write with O_DSYNC or O_SYNC, and close of a file that was open for
@@ -20,7 +21,8 @@
  *
  * OWNERSHIP  A struct name_change has a reference to its inode and its directory, and the inode
  *            points to it, from the answer to the program to that of the NAMES. If the server
- *            refuses, nothing that is known of the directory is believed any more.
+ *            refuses, nothing that is known of the directory is believed any more. A directory may
+ *            have several NAME_SETs, and another change as well: it counts them (inode.nsets).
  * THREADS    Any. The lock is taken inside an inode's lock, and inboxes' inside it. A message is
  *            filled, and its answer is taken, by the thread that sends it, without the lock.
  * ERRORS     What the server refuses has not happened: name_hooks.refused.
@@ -46,11 +48,14 @@ enum { NAME_MESSAGE = 128, NAME_QUEUE = 512, NAME_TAIL_BYTES = RPC_MSG_BYTES - 2
 
 struct name_change {
 	struct list link;
-	struct inode *inode, *dir; /* referenced */
+	struct inode *inode, *dir; /* referenced; NAME_SET: without dir and name */
 	uint64_t number;           /* it counts the mount's */
 	int64_t time;
 	enum rpc_name_kind kind;
-	uint32_t mode, umask, uid, gid; /* NAME_MKDIR; its number counts as taken (unmade.h) */
+	/* NAME_MKDIR; its number counts as taken (unmade.h). NAME_SET, without umask. */
+	uint32_t mode, umask, uid, gid;
+	uint32_t valid;       /* NAME_SET: of NAME_SET_ALL */
+	int64_t atime, mtime; /* NAME_SET */
 	/* NAME_MOVE; referenced. replaced: has the new name, and points here, too; NULL: none */
 	struct inode *new_dir, *replaced;
 	char *new_name;
@@ -63,7 +68,8 @@ struct name_hooks {
 	 * ends it with the name, and it counts as returned. Called under the inode's lock, once
 	 * more if the message has to be sent again. */
 	bool (*gives_up_locked)(struct inode *inode);
-	/* The server has answered, and the inode has no struct name_change any more. */
+	/* The server has answered, and the inode has no struct name_change any more. Not called of
+	 * a NAME_SET, which takes no name. */
 	void (*settle)(struct inode *inode, struct io_thread *thread);
 	/* The same, before settle: it has not happened. */
 	void (*refused)(struct inode *inode, const struct name_change *one, int status);
@@ -123,12 +129,13 @@ struct name_place {
 	const char *name;
 };
 
-/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; and a NAME_MOVE. NULL: no memory.
- * name_change_drop() is for one that was not added. */
+/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; a NAME_MOVE; and a NAME_SET, which the
+ * caller fills. NULL: no memory. name_change_drop() is for one that was not added. */
 struct name_change *name_change_new(
 	struct inode *inode, struct inode *dir, const char *name, int64_t time);
 struct name_change *name_change_new_move(
 	const struct name_place *from, const struct name_place *to, int64_t time);
+struct name_change *name_change_new_set(struct inode *inode, int64_t time);
 void name_change_drop(struct name_change *one);
 /* Under the inode's lock. name_queue_added() follows, without it. */
 void name_queue_add_locked(struct name_queue *r, struct name_change *one);

@@ -41,6 +41,7 @@ static void log_refused(const struct inode *inode, const struct name_change *one
 		[NAME_REMOVE] = {"remove", "removed"},
 		[NAME_MKDIR] = {"make", "made"},
 		[NAME_MOVE] = {"rename", "renamed"},
+		[NAME_SET] = {"change", "changed"},
 	};
 	static struct log_ratelimit limit = {.burst = REFUSED_LOG_BURST};
 
@@ -50,12 +51,24 @@ static void log_refused(const struct inode *inode, const struct name_change *one
 			what[one->kind][1], errno_text(status));
 }
 
+static void doubt_set(struct inode *dir, int status)
+{
+	pthread_mutex_lock(&dir->lock);
+	dir->attr_valid = false;
+	dir->names_error = status;
+	pthread_mutex_unlock(&dir->lock);
+}
+
 static void refused(struct inode *inode, const struct name_change *one, int status)
 {
+	log_refused(inode, one, status);
+	if (one->kind == NAME_SET) {
+		doubt_set(inode, status);
+		return;
+	}
 	doubt_inode(inode, one->kind == NAME_REMOVE);
 	if (one->replaced)
 		doubt_inode(one->replaced, true);
-	log_refused(inode, one, status);
 	doubt_directory(one->dir, one->name, status);
 	if (one->new_dir)
 		doubt_directory(one->new_dir, one->new_name, status);

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "common/rpc/acl.h"
-#include "common/rpc/change_time.h"
+#include "common/rpc/set_attr.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
 #include "daemon/file/inode.h"
@@ -44,40 +44,15 @@ static bool can_go_along_locked(const struct inode *inode, const struct rpc_seta
 	       (!(set->valid & SET_PERMISSIONS) || can_set_permissions_locked(inode, set->valid));
 }
 
-static void set_times_locked(struct inode *inode, const struct rpc_setattr *set)
+static void apply_locked(struct request *req, struct inode *inode, const struct rpc_setattr *set)
 {
-	int64_t now = session_time(inode->fs->session);
-	struct attr *attr = &inode->attr;
-
+	set_attr(&inode->attr, set, session_time(inode->fs->session));
 	if (set->valid & SET_ATIMES) {
-		attr->atime = set->valid & SET_ATIME_NOW ? now : set->atime;
 		inode->access.dirty = true;
 		inode->access.until_ms = 0;
 	}
-	if (set->valid & SET_MTIMES)
-		attr->mtime =
-			set->valid & SET_MTIME_NOW ? change_time(attr->mtime, now) : set->mtime;
-	attr->ctime = set->valid & SET_CTIME ? set->ctime : change_time(attr->ctime, now);
 	inode->commit.times_dirty = true;
-}
-
-static void set_permissions_locked(struct inode *inode, const struct rpc_setattr *set)
-{
-	struct attr *attr = &inode->attr;
-
-	if (set->valid & SET_MODE)
-		attr->mode = (attr->mode & S_IFMT) | (set->mode & 07777);
-	if (set->valid & SET_UID)
-		attr->uid = set->uid;
-	if (set->valid & SET_GID)
-		attr->gid = set->gid;
 	inode->commit.set |= set->valid & SET_PERMISSIONS;
-}
-
-static void apply_locked(struct request *req, struct inode *inode, const struct rpc_setattr *set)
-{
-	set_times_locked(inode, set);
-	set_permissions_locked(inode, set);
 	commit_dirty_locked(inode, req->thread);
 }
 
@@ -105,11 +80,21 @@ static bool is_list_of_a_mode(const struct request *req, struct acl *acl)
 
 /* As the server does it: namespace/xattr.c. */
 static uint32_t mode_of_list(
-	const struct request *req, const struct acl *acl, const struct inode *inode)
+	const struct request *req, const struct acl *acl, const struct attr *attr)
 {
-	uint32_t mode = acl_to_mode(acl, inode->attr.mode);
+	uint32_t mode = acl_to_mode(acl, attr->mode);
 
 	return req->args.flags & SETXATTR_KILL_SGID ? mode & ~(uint32_t)S_ISGID : mode;
+}
+
+bool set_along_mode_of_list(const struct request *req, const struct attr *attr, uint32_t *mode)
+{
+	struct acl acl;
+	bool is = is_list_of_a_mode(req, &acl);
+
+	if (is)
+		*mode = mode_of_list(req, &acl, attr);
+	return is;
 }
 
 static bool is_mode_known_locked(const struct inode *inode)
@@ -119,7 +104,7 @@ static bool is_mode_known_locked(const struct inode *inode)
 
 static bool take_mode_locked(struct request *req, struct inode *inode, const struct acl *acl)
 {
-	struct rpc_setattr set = {.valid = SET_MODE, .mode = mode_of_list(req, acl, inode)};
+	struct rpc_setattr set = {.valid = SET_MODE, .mode = mode_of_list(req, acl, &inode->attr)};
 
 	if (!is_mode_known_locked(inode))
 		return false;

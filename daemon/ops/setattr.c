@@ -1,6 +1,6 @@
 /* SETATTR: changes what the kernel asks for, and takes privileges away where that is due. This
- * takes an RPC; of a file that is being written it may go along with the next COMMIT (set_along.h).
- */
+ * takes an RPC; of a file that is being written it may go along with the next COMMIT (set_along.h),
+ * and a directory's may be told later (set_here.h). */
 #include <errno.h>
 #include <linux/capability.h>
 
@@ -16,6 +16,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/ops/change_attr.h"
 #include "daemon/ops/set_along.h"
+#include "daemon/ops/set_here.h"
 #include "daemon/ops/finish.h"
 
 struct setattr_state {
@@ -200,7 +201,7 @@ void op_setattr(struct request *req)
 		status = settle_privileges(req, op->inode, &set);
 	else
 		setattr_settle_rights(req, op->inode, &set);
-	if (!status && set.valid && !set_along(req, op->inode, &set))
+	if (!status && set.valid && !set_along(req, op->inode, &set) && !set_here(req, &set))
 		op_set_attr(req, &set, setattr_done);
 	else
 		setattr_end(req, status);

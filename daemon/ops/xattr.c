@@ -24,6 +24,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/ops/set_along.h"
+#include "daemon/ops/set_here.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/ops/value_stages.h"
 #include "daemon/file/inode.h"
@@ -483,7 +484,8 @@ void op_setxattr(struct request *req)
 	int status = kind_of(req->args.name, &kind);
 
 	op_begin(req);
-	if (!status && kind->flag == ATTR_ACL && set_along_list(req, st->op.inode)) {
+	if (!status && kind->flag == ATTR_ACL &&
+		(set_along_list(req, st->op.inode) || set_here_list(req))) {
 		op_finish(req, 0);
 		return;
 	}

@@ -1,4 +1,5 @@
-/* names.c - NAMES: changes of names that a client has made by itself, in their order. */
+/* names.c - NAMES: changes of names, and of directories' attributes, that a client has made by itself,
+ * in their order. */
 #include "server/namespace/names.h"
 
 #include <errno.h>
@@ -12,21 +13,24 @@
 enum { REAPED_AT_ONCE = 16 };
 
 /* The store pages that one of many changes may touch: the name and the inode; of a removal the
- * inode's pages' records; of a new directory its parent's record, and each may split pages. */
+ * inode's pages' records; of a new directory its parent's record, and each may split pages. Of a
+ * directory that gets another owner: its record, and the counts of both owners. */
 enum {
 	ROOM_PAGES_PER_REMOVAL = 2 + ROOM_PAGES_PER_REAPED,
 	ROOM_PAGES_PER_MKDIR = 10,
 	ROOM_PAGES_PER_MOVE = ROOM_PAGES_PER_REMOVAL + ROOM_PAGES_PER_MKDIR,
+	ROOM_PAGES_PER_SET = 10,
 };
 
 struct change {
 	struct rpc_name_change told;
-	struct stored_inode dir, child;
+	struct stored_inode dir, child; /* NAME_SET: child */
 	struct dirent_slot slot;
 	struct heritage heritage; /* NAME_MKDIR */
 	/* NAME_MOVE. new_dir: `dir` or other_dir. */
 	struct stored_inode *new_dir, other_dir, replaced;
 	struct dirent_slot new_slot;
+	struct rpc_setattr set; /* NAME_SET */
 };
 
 static uint64_t room_of(const struct rpc_name_change *told)
@@ -35,6 +39,7 @@ static uint64_t room_of(const struct rpc_name_change *told)
 		[NAME_REMOVE] = ROOM_PAGES_PER_REMOVAL,
 		[NAME_MKDIR] = ROOM_PAGES_PER_MKDIR,
 		[NAME_MOVE] = ROOM_PAGES_PER_MOVE,
+		[NAME_SET] = ROOM_PAGES_PER_SET,
 	};
 
 	return room[told->kind];
@@ -234,6 +239,57 @@ static int names_move(struct ns_call *c, struct change *k, bool at_once)
 	return err || !k->told.replaced ? err : drop(c, k, &k->replaced, at_once);
 }
 
+/* ---- NAME_SET -------------------------------------------------------------------------------- */
+
+static struct rpc_setattr set_told(const struct ns_call *c, const struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+
+	return (struct rpc_setattr){
+		.valid = told->valid | SET_CTIME,
+		.mode = told->mode,
+		.uid = told->uid,
+		.gid = told->gid,
+		.atime = told->atime,
+		.mtime = told->mtime,
+		.ctime = change_time_told(told->time, k->child.attr.ctime, c->ctx->now),
+	};
+}
+
+/* Leaves out what SETATTR would refuse a session whose users are squashed by now. */
+static void squash_set(const struct ns_call *c, const struct attr *before, struct rpc_setattr *set)
+{
+	struct rights rights = squash_request_rights(&c->ctx->squash);
+
+	if (!rights_of_owner(&rights, before->uid))
+		set->valid &= ~(uint32_t)NAME_SET_ALL;
+	if (!rights_of_group(&rights, rpc_setattr_group(set, before->gid)))
+		set->mode &= ~(uint32_t)S_ISGID;
+}
+
+/* Changes nothing. The client sets no mode by itself where there is an access list. */
+static int names_find_set(struct ns_call *c, struct change *k)
+{
+	uint64_t room = 0;
+	int err = inode_load(c->v, k->told.ino, &k->child);
+
+	if (!err && !inode_is_dir(&k->child))
+		err = -ENOTDIR;
+	if (err)
+		return err;
+	k->set = set_told(c, k);
+	squash_set(c, &k->child.attr, &k->set);
+	err = ns_setattr_xattrs_room(c, &k->child, k->set.valid, &room);
+	return !err && room && !ns_more_room(c, room) ? -ENOSPC : err;
+}
+
+static int names_set(struct ns_call *c, struct change *k)
+{
+	int err = ns_set_attr(c, &k->child, &k->set);
+
+	return err ? err : inode_save(c->v, &k->child);
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static int names_find_one(struct names_run *run, struct change *k)
@@ -244,6 +300,8 @@ static int names_find_one(struct names_run *run, struct change *k)
 		return names_find_made(run, k);
 	case NAME_MOVE:
 		return names_find_moved(run->c, k);
+	case NAME_SET:
+		return names_find_set(run->c, k);
 	default:
 		return names_find_removed(run->c, k);
 	}
@@ -256,6 +314,8 @@ static int names_change_one(struct names_run *run, struct change *k, bool at_onc
 		return names_make(run, k);
 	case NAME_MOVE:
 		return names_move(run->c, k, at_once);
+	case NAME_SET:
+		return names_set(run->c, k);
 	default:
 		return names_remove(run->c, k, at_once);
 	}

@@ -1,8 +1,8 @@
 /* setattr.c - SETATTR: modes, owners, times and truncation. */
 #include <errno.h>
 
-#include "common/rpc/change_time.h"
 #include "common/rpc/rights.h"
+#include "common/rpc/set_attr.h"
 #include "common/base/util.h"
 #include "server/record/extents.h"
 #include "server/namespace/ns.h"
@@ -56,33 +56,9 @@ static int ns_setattr_check_owner(struct ns_call *c, const struct stored_inode *
 	return ns_check_quota(c, &i->counted, &share);
 }
 
-static void set_owner_and_mode(struct attr *a, const struct rpc_setattr *req)
-{
-	if (req->valid & SET_MODE)
-		a->mode = (a->mode & S_IFMT) | (req->mode & 07777);
-	if (req->valid & SET_UID)
-		a->uid = req->uid;
-	if (req->valid & SET_GID)
-		a->gid = req->gid;
-}
-
-static void set_times(struct attr *a, const struct rpc_setattr *req, int64_t now)
-{
-	if (req->valid & SET_ATIME)
-		a->atime = req->atime;
-	if (req->valid & SET_ATIME_NOW)
-		a->atime = now;
-	if (req->valid & SET_MTIME)
-		a->mtime = req->mtime;
-	if (req->valid & SET_MTIME_NOW)
-		a->mtime = change_time(a->mtime, now);
-	a->ctime = req->valid & SET_CTIME ? req->ctime : change_time(a->ctime, now);
-}
-
 int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_setattr *set)
 {
-	set_owner_and_mode(&i->attr, set);
-	set_times(&i->attr, set, c->ctx->now);
+	set_attr(&i->attr, set, c->ctx->now);
 	return ns_setattr_xattrs(c, i, set->valid);
 }
 

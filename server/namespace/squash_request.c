@@ -163,8 +163,10 @@ void squash_request_making(const struct squash *squash, struct rpc_making *makin
 
 void squash_request_name_change(const struct squash *squash, struct rpc_name_change *change)
 {
-	if (squash->kind == SQUASH_NONE || change->kind != NAME_MKDIR)
+	if (squash->kind == SQUASH_NONE)
 		return;
+	if (squash->kind == SQUASH_ALL)
+		change->valid &= ~(uint32_t)SET_OWNERS;
 	change->uid = squash_uid(squash, change->uid);
 	change->gid = squash_gid(squash, change->gid);
 }

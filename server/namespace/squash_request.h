@@ -17,6 +17,8 @@
  *                                   both bits go, as after an unprivileged caller's chown(2)
  *     SETATTR of the mode           that adds one of both bits, but to a directory: -EPERM
  *     COMMIT of mode, owners        without those that SETATTR would refuse
+ *     NAMES of a directory's        likewise
+ *         mode, owners, times
  *     SETXATTR, REMOVEXATTR of
  *         a POSIX ACL               as SETATTR of the mode
  *         trusted.*, security.*     -EPERM, but that security.capability may be removed
@@ -52,11 +54,11 @@ int squash_request(const struct squash *squash, struct rpc_request *req, struct 
  * never refused. */
 void squash_request_making(const struct squash *squash, struct rpc_making *making);
 
-/* The same for a change of NAMES. */
+/* The same for a change of NAMES, but for the rights to a directory whose attributes are set. */
 void squash_request_name_change(const struct squash *squash, struct rpc_name_change *change);
 
-/* The rights that the most powerful of the session's users has: where COMMIT, which has no rights
- * of its own, may change the mode and owners. */
+/* The rights that the most powerful of the session's users has: where COMMIT and NAMES, which have
+ * no rights of their own, may change the mode and owners. */
 struct rights squash_request_rights(const struct squash *squash);
 
 /* Takes from a change of an inode the set-id bits that it may not bring: new ones, and with new

@@ -137,6 +137,8 @@ changes() {
 		mkdir "$dir/1/$n" && unpack "$dir/1/$n" && cp -r "$dir/1/$n/tree" "$dir/1/$n/copy" &&
 			rm -r "$dir/1/$n/tree" && mv "$dir/1/$n/copy/7" "$dir/1/$n/copy/a" &&
 			mv "$dir/1/$n/copy/a" "$dir/1/$n/copy/7" && mkdir "$dir/1/$n/sub" && rmdir "$dir/1/$n/sub" &&
+			chmod 2751 "$dir/1/$n/copy" && chown 0:77 "$dir/1/$n/copy" &&
+			touch -cd '2001-02-03 4:05:06' "$dir/1/$n/copy" &&
 			diff -r "$dir/tree" "$dir/1/$n/copy" || return 1
 		[ $((n % 3)) -ne 0 ] || rm -r "$dir/1/$n" || return 1
 	done
@@ -157,6 +159,7 @@ changes_end() {
 		else
 			diff -r "$dir/tree" "$dir/2/$n/copy"
 			[ "$(ls "$dir/2/$n")" = copy ]
+			[ "$(stat -c '%a %u %g %y' "$dir/2/$n/copy" | cut -c1-29)" = '2751 0 77 2001-02-03 04:05:06' ]
 		fi
 	done
 }

@@ -1,5 +1,5 @@
-/* ordered.c - makes and removes files in an order that a seed tells, and finds out afterwards how far
- * that has come. For mounts whose daemon or server dies meanwhile.
+/* ordered.c - makes and removes files, and gives folders other owners, in an order that a seed tells,
+ * and finds out afterwards how far that has come. For mounts whose daemon or server dies meanwhile.
  *
  *     ordered run DIR LOG SEED STEPS [large]
  *         changes DIR step by step, until all are done or one fails. LOG, on another filesystem,
@@ -9,12 +9,14 @@
  * it durable, or a later one, up to the one that was under way. Prints which
  *
  * A file has the number of the step that made it. With `large` it has that again and again in some
- * files, up to LARGE_BYTES. The close of a file and fsync of the folder are steps that make all
- * before them durable; UNLINK, RENAME, MKDIR and RMDIR are not.
+ * files, up to LARGE_BYTES. A folder's owner is the number of the step that gave it away. The close
+ * of a file and fsync of the folder are steps that make all before them durable; UNLINK, RENAME,
+ * MKDIR, RMDIR and SETATTR of a folder are not. It needs root.
  */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,7 +33,7 @@ struct progress {
 	uint64_t begun, ended, durable; /* numbers of steps */
 };
 
-enum kind { MAKE, REMOVE, RENAME, TOGGLE_FOLDER, SYNC };
+enum kind { MAKE, REMOVE, RENAME, TOGGLE_FOLDER, GIVE_FOLDER, SYNC };
 
 struct step {
 	enum kind kind;
@@ -42,6 +44,7 @@ struct step {
 struct tree {
 	uint64_t random, step;
 	uint64_t made_by[NAMES]; /* the step that made the file; 0: there is none */
+	uint64_t given_by[FOLDERS];
 	bool folder;
 	enum kind burst;
 	unsigned left; /* steps of the burst */
@@ -87,6 +90,12 @@ static struct step choose(struct tree *t)
 	case 4:
 		s.kind = TOGGLE_FOLDER;
 		return s;
+	case 8:
+	case 9:
+	case 10:
+		s.kind = GIVE_FOLDER;
+		s.name = random_below(t, FOLDERS);
+		return s;
 	case 2:
 	case 5:
 	case 6:
@@ -120,6 +129,9 @@ static void take(struct tree *t, const struct step *s)
 		break;
 	case TOGGLE_FOLDER:
 		t->folder = !t->folder;
+		break;
+	case GIVE_FOLDER:
+		t->given_by[s->name] = t->step;
 		break;
 	case SYNC:
 		break;
@@ -179,6 +191,26 @@ static int sync_folder(void)
 	return r;
 }
 
+static int give(unsigned folder, uint64_t step)
+{
+	const char name[] = {(char)('0' + folder), '\0'};
+
+	return chown(name, (uid_t)step, (gid_t)-1);
+}
+
+/* The folder may be missing if the daemon has died before the first step. */
+static uint64_t given_by(unsigned folder)
+{
+	const char name[] = {(char)('0' + folder), '\0'};
+	struct stat st;
+
+	if (stat(name, &st) == 0)
+		return st.st_uid;
+	if (errno != ENOENT)
+		err(2, "%s", name);
+	return 0;
+}
+
 static int carry_out(const struct tree *t, const struct step *s)
 {
 	char path[64], to[64];
@@ -193,6 +225,8 @@ static int carry_out(const struct tree *t, const struct step *s)
 		return rename(path, path_of(s->to, to, sizeof(to)));
 	case TOGGLE_FOLDER:
 		return t->folder ? rmdir("folder") : mkdir("folder", 0755);
+	case GIVE_FOLDER:
+		return give(s->name, t->step + 1);
 	case SYNC:
 		return sync_folder();
 	}
@@ -235,8 +269,11 @@ static int run(const char *dir, const char *log, const char *seed, uint64_t nste
 	volatile struct progress *p = map_log(log, O_RDWR | O_CREAT | O_TRUNC);
 	struct tree t = tree_of(seed);
 
-	if (chdir(dir) < 0)
-		err(2, "%s", dir);
+	/* The daemon may have died by what another one has done. */
+	if (chdir(dir) < 0) {
+		warn("%s", dir);
+		return 1;
+	}
 	if (!has_folders()) {
 		warn("%s: its folders", dir);
 		return 1;
@@ -302,6 +339,8 @@ static struct tree look(void)
 
 	for (unsigned i = 0; i < NAMES; i++)
 		t.made_by[i] = made_by(i);
+	for (unsigned i = 0; i < FOLDERS; i++)
+		t.given_by[i] = given_by(i);
 	t.folder = stat("folder", &st) == 0;
 	return t;
 }
@@ -312,6 +351,8 @@ static unsigned count_differences(const struct tree *a, const struct tree *b)
 
 	for (unsigned i = 0; i < NAMES; i++)
 		n += a->made_by[i] != b->made_by[i];
+	for (unsigned i = 0; i < FOLDERS; i++)
+		n += a->given_by[i] != b->given_by[i];
 	return n;
 }
 
@@ -333,7 +374,7 @@ static int check(const char *dir, const char *log, const char *seed)
 {
 	const struct progress *p = map_log(log, O_RDWR);
 	struct tree t = tree_of(seed), now;
-	unsigned best = NAMES + 1;
+	unsigned best = UINT_MAX;
 
 	if (chdir(dir) < 0)
 		err(2, "%s", dir);

@@ -68,6 +68,10 @@ static void walk_names(const struct rpc_tail *tail)
 	struct rpc_name_change change;
 
 	while (rpc_get_name_change(&r, &change)) {
+		if (change.kind == NAME_SET) {
+			demand(change.valid && !(change.valid & ~(uint32_t)NAME_SET_ALL));
+			continue;
+		}
 		demand(change.name.len && !memchr(change.name.s, '/', change.name.len));
 		demand(change.kind != NAME_MOVE ||
 			(change.new_name.len &&

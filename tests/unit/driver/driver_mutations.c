@@ -143,9 +143,9 @@ static struct rpc_request try_commit(void)
 }
 
 /* The first of the inode numbers that come with a file. */
-static uint64_t lend(void)
+static uint64_t lend(const char *name)
 {
-	struct rpc_request req = create_request(RPC_CREATE, "lends", S_IFREG);
+	struct rpc_request req = create_request(RPC_CREATE, name, S_IFREG);
 	struct rpc_reply rep;
 
 	req.create.numbers = NUMBERS_ANEW;
@@ -179,7 +179,34 @@ static struct rpc_request make_request(uint64_t first, unsigned n)
 
 static struct rpc_request try_make(void)
 {
-	return make_request(lend(), MAKES_MAX);
+	return make_request(lend("lends"), MAKES_MAX);
+}
+
+/* A directory that is made, gets another mode, owner and times, and loses a file. */
+static struct rpc_request try_names(void)
+{
+	static uint8_t tail[512];
+	uint64_t ino = lend("lends names"), gone = make_file("gone");
+	const struct rpc_name_change changes[] = {
+		{ROOT_INO, ino, 5, .name = str("folder"), .kind = NAME_MKDIR, .mode = 0777},
+		{ROOT_INO, gone, 6, .name = str("gone"), .kind = NAME_REMOVE},
+		{.ino = ino,
+			.time = 7,
+			.kind = NAME_SET,
+			.valid = NAME_SET_ALL,
+			.mode = 02750,
+			.uid = 8,
+			.gid = 9,
+			.atime = 10,
+			.mtime = 11},
+	};
+	struct wire_out w;
+
+	wire_out_init(&w, tail, sizeof(tail));
+	for (unsigned i = 0; i < ARRAY_SIZE(changes); i++)
+		assert_true(rpc_put_name_change(&w, &changes[i]));
+	return (struct rpc_request){
+		.op = RPC_NAMES, .names = {{tail, (uint32_t)wire_out_len(&w), 0}, NUMBERS_MORE}};
 }
 
 static struct rpc_request try_grant(void)
@@ -273,6 +300,7 @@ static const struct attempt {
 	{"rename", try_rename},
 	{"commit", try_commit},
 	{"make", try_make},
+	{"names", try_names},
 	{"grant", try_grant},
 	{"return grants", try_return_grants},
 	{"return inodes", try_return_inodes},
@@ -446,7 +474,7 @@ static void create__leaves_one_inode_when_killed_before_the_reply(void **state)
 /* Each file is there or is not as its status says, and no other one. */
 static void makes__are_told_one_by_one_when_killed_before_the_reply(void **state)
 {
-	uint64_t first = lend(), before = count_inodes();
+	uint64_t first = lend("lends"), before = count_inodes();
 	struct rpc_request req = make_request(first, MAKES_MAX);
 	struct reply_bytes bytes;
 	struct rpc_reply rep;
@@ -470,6 +498,33 @@ static void makes__are_told_one_by_one_when_killed_before_the_reply(void **state
 	}
 }
 
+/* All changes of a message have taken effect, once. */
+static void names__are_changed_once_when_killed_before_the_reply(void **state)
+{
+	struct rpc_request req = try_names();
+	uint64_t before = count_inodes();
+	struct reply_bytes bytes;
+	struct rpc_reply rep;
+
+	client_number(&client, SLOT, &req);
+	client_send(&client, &req);
+	restart();
+	client_send(&client, &req);
+	keep_reply(&bytes, 0);
+	assert_int_equal(rpc_reply_decode(&rep, RMEMFS_WIRE_VERSION, bytes.bytes, bytes.len), 0);
+	assert_int_equal(rep.names.done, 3);
+	assert_int_equal(rep.names.refused, 0);
+	assert_int_equal(count_inodes(), before);
+	assert_int_equal(call(name_request(RPC_LOOKUP, "gone"), &rep), -ENOENT);
+	assert_int_equal(call(name_request(RPC_LOOKUP, "folder"), &rep), 0);
+	assert_int_equal(rep.entry.attr.mode, S_IFDIR | 02750);
+	assert_int_equal(rep.entry.attr.uid, 8);
+	assert_int_equal(rep.entry.attr.gid, 9);
+	assert_int_equal(rep.entry.attr.atime, 10);
+	assert_int_equal(rep.entry.attr.mtime, 11);
+	assert_int_equal(rep.entry.attr.ctime, 7);
+}
+
 /* The channel ends, and none of the files is made. */
 static void assert_malformed(struct rpc_request req, uint64_t inodes)
 {
@@ -483,7 +538,7 @@ static void assert_malformed(struct rpc_request req, uint64_t inodes)
 
 static void makes__that_are_malformed_make_nothing(void **state)
 {
-	uint64_t first = lend(), inodes = count_inodes();
+	uint64_t first = lend("lends"), inodes = count_inodes();
 	struct rpc_request req = make_request(first, MAKES_MAX + 1);
 	struct rpc_reply rep;
 
@@ -526,6 +581,7 @@ int driver_run_mutations(void)
 		MUTATION_TEST(mutation__is_executed_once_when_killed_before_the_reply),
 		MUTATION_TEST(create__leaves_one_inode_when_killed_before_the_reply),
 		MUTATION_TEST(makes__are_told_one_by_one_when_killed_before_the_reply),
+		MUTATION_TEST(names__are_changed_once_when_killed_before_the_reply),
 		MUTATION_TEST(makes__that_are_malformed_make_nothing),
 	};
 

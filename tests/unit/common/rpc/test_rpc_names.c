@@ -59,7 +59,7 @@ static void name_changes__out_of_range(void **state)
 		2, 9, 5, .name = {"a", 1}, .kind = NAME_MKDIR, .mode = 0755};
 	struct rpc_name_change change = right;
 
-	change.kind = NAME_MOVE + 1;
+	change.kind = NAME_SET + 1;
 	assert_change_refused(&change);
 	change = right;
 	change.keep = true;
@@ -77,6 +77,49 @@ static void name_changes__out_of_range(void **state)
 	change.new_name = (struct rpc_str){"b", 1};
 	change.keep = true;
 	assert_change_refused(&change);
+}
+
+static void sets__out_of_range(void **state)
+{
+	static const struct rpc_name_change right = {
+		.ino = 9, .time = 5, .kind = NAME_SET, .valid = SET_MODE, .mode = 0755};
+	struct rpc_name_change change = right;
+
+	change.valid = 0;
+	assert_change_refused(&change);
+	for (uint32_t valid = 1; valid < 2 * SET_NO_PRIVILEGES; valid *= 2) {
+		change.valid = SET_MODE | valid;
+		if (valid & ~(uint32_t)NAME_SET_ALL)
+			assert_change_refused(&change);
+	}
+	change = right;
+	change.mode = S_IFDIR | 0755;
+	assert_change_refused(&change);
+}
+
+static void set__comes_back_the_same(void **state)
+{
+	struct rpc_name_change set = {.ino = UINT64_MAX,
+				       .time = -5,
+				       .kind = NAME_SET,
+				       .valid = NAME_SET_ALL,
+				       .mode = 07777,
+				       .uid = UINT32_MAX,
+				       .gid = 7,
+				       .atime = INT64_MIN,
+				       .mtime = INT64_MAX},
+			       out;
+	uint8_t bytes[128];
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	assert_true(rpc_put_name_change(&w, &set));
+	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_SET, 0, 0));
+	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
+	assert_true(rpc_get_name_change(&r, &out));
+	assert_memory_equal(&out, &set, sizeof(set));
+	assert_int_equal(wire_in_left(&r), 0);
 }
 
 static void name_changes__come_back_the_same(void **state)
@@ -134,6 +177,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names__out_of_range),
 		cmocka_unit_test(name_changes__out_of_range),
+		cmocka_unit_test(sets__out_of_range),
+		cmocka_unit_test(set__comes_back_the_same),
 		cmocka_unit_test(name_changes__come_back_the_same),
 		cmocka_unit_test(makes__have_names_before_them),
 	};

@@ -353,6 +353,67 @@ static void change_file(void)
 	pthread_mutex_unlock(&fx.inode->lock);
 }
 
+static void set(uint64_t ino, uint32_t mode)
+{
+	struct inode *dir = inode_get(&fx.fs, ino);
+	struct name_change *one = name_change_new_set(dir, 5);
+
+	assert_non_null(one);
+	one->valid = SET_MODE;
+	one->mode = mode;
+	pthread_mutex_lock(&dir->lock);
+	name_queue_add_locked(r, one);
+	pthread_mutex_unlock(&dir->lock);
+	name_queue_added(r, fx.threads[0]);
+	inode_put(dir);
+}
+
+/* Its names don't depend on its attributes. */
+static void request__that_reads_waits_for_attributes_of_its_directory(void **state)
+{
+	set(PARENT, 0700);
+	assert_true(goes(RPC_LOOKUP, PARENT, "a"));
+	assert_true(goes(RPC_LOOKUP, OTHER, "a"));
+	assert_true(goes(RPC_READDIR, OTHER, NULL));
+	assert_null(next_call());
+	assert_false(goes(RPC_READDIR, PARENT, NULL));
+	assert_false(goes(RPC_UNLINK, OTHER, "b"));
+	answer(1, 0);
+	assert_true(goes(RPC_READDIR, PARENT, NULL));
+	assert_int_equal(nsettled, 0);
+}
+
+static void sets__are_counted_and_go_in_their_order(void **state)
+{
+	struct inode *dir = inode_get(&fx.fs, PARENT);
+	struct rpc_name_change change;
+	struct wire_in in;
+
+	set(PARENT, 0700);
+	set(PARENT, 0711);
+	take_away(PARENT, OTHER, "a");
+	assert_int_equal(dir->nsets, 2);
+	assert_int_equal(dir->queued->kind, NAME_REMOVE);
+	name_queue_flush(r, fx.threads[0]);
+	in = rpc_tail_reader(&next_call()->req.names.tail);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(rpc_get_name_change(&in, &change));
+		assert_int_equal(change.kind, NAME_SET);
+		assert_int_equal(change.ino, PARENT);
+		assert_int_equal(change.mode, i ? 0711 : 0700);
+	}
+	assert_true(rpc_get_name_change(&in, &change));
+	assert_int_equal(change.kind, NAME_REMOVE);
+	assert_false(rpc_get_name_change(&in, &change));
+	answer(1, EIO);
+	assert_int_equal(dir->nsets, 0);
+	assert_int_equal(nrefused, 1);
+	assert_non_null(dir->queued);
+	answer(1, 0);
+	assert_int_equal(nsettled, 1);
+	inode_put(dir);
+}
+
 /* Closed data counts as part of the order. */
 static void commit__comes_behind(void **state)
 {
@@ -602,6 +663,8 @@ int main(void)
 		CASE(name_queue__all_end_with_the_session),
 		CASE(request__that_changes_something_comes_behind_all),
 		CASE(request__that_reads_waits_for_its_names_alone),
+		CASE(request__that_reads_waits_for_attributes_of_its_directory),
+		CASE(sets__are_counted_and_go_in_their_order),
 		CASE(commit__comes_behind),
 		CASE(commit__comes_behind_names_from_before_a_change),
 		CASE(commit__does_not_wait_for_later_names),

@@ -1,4 +1,5 @@
 /* test_names.c - NAMES: changes of names that a client has made by itself. */
+#include "common/rpc/set_attr.h"
 #include "tests/unit/server/meta_fixture.h"
 
 static uint64_t dir;
@@ -342,6 +343,156 @@ static void move__is_refused_where_names_are_others(void **state)
 	assert_ran(1, 0);
 }
 
+static void add_set(uint64_t ino, uint32_t valid, uint32_t mode, uint32_t uid, uint32_t gid)
+{
+	const struct rpc_name_change change = {.ino = ino,
+		.time = fx.ctx.now - 5,
+		.kind = NAME_SET,
+		.valid = valid,
+		.mode = mode,
+		.uid = uid,
+		.gid = gid,
+		.atime = 10,
+		.mtime = 20};
+
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+/* As a client does it: what it has made of the attributes is told. */
+static void add_set_of(uint64_t ino, const struct attr *attr, uint32_t valid)
+{
+	struct rpc_name_change change = {.ino = ino,
+		.time = attr->ctime,
+		.kind = NAME_SET,
+		.valid = valid & (SET_MODE | SET_OWNERS),
+		.mode = attr->mode & 07777,
+		.uid = attr->uid,
+		.gid = attr->gid,
+		.atime = attr->atime,
+		.mtime = attr->mtime};
+
+	change.valid |= valid & SET_ATIMES ? SET_ATIME : 0;
+	change.valid |= valid & SET_MTIMES ? SET_MTIME : 0;
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+/* By every combination of flags: the server's own SETATTR, and a client's change of its own. */
+static void set__makes_of_a_directory_what_setattr_makes(void **state)
+{
+	static const uint32_t flags[] = {
+		SET_MODE, SET_UID, SET_GID, SET_ATIME, SET_MTIME, SET_ATIME_NOW, SET_MTIME_NOW};
+	uint64_t a = fx_dir(ROOT_INO, "a"), b = fx_dir(ROOT_INO, "b");
+	struct attr here, there;
+
+	for (unsigned bits = 1; bits < 1u << ARRAY_SIZE(flags); bits++) {
+		struct rpc_setattr set = {.ino = a,
+			.mode = 02000 | bits,
+			.uid = bits,
+			.gid = 1000 - bits,
+			.atime = bits % 3 ? bits : INT64_MAX - bits,
+			.mtime = bits % 5 ? fx.ctx.now + bits : bits};
+
+		for (unsigned i = 0; i < ARRAY_SIZE(flags); i++)
+			set.valid |= bits & 1u << i ? flags[i] : 0;
+		fx.ctx.now += 10;
+		here = fx_attr(b);
+		set_attr(&here, &set, fx.ctx.now);
+		add_set_of(b, &here, set.valid);
+		assert_ran(1, 0);
+		assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = set), 0);
+		there = fx_attr(b);
+		fx_assert_same(&here, &there);
+		there = fx_attr(a);
+		there.ino = b;
+		there.btime = here.btime;
+		fx_assert_same(&here, &there);
+	}
+}
+
+static void set__of_a_directory_that_was_made_just_before(void **state)
+{
+	uint64_t first = lend();
+	struct attr attr;
+
+	fx.ctx.now += 100;
+	add_mkdir(dir, "a", first);
+	add_set(first, SET_MODE | SET_UID, 02700, 77, 0);
+	add_set(first, SET_MTIME | SET_ATIME, 0, 0, 0);
+	add_mkdir(first, "in", first + 1);
+	assert_ran(4, 0);
+	attr = fx_attr(first);
+	assert_int_equal(attr.mode, S_IFDIR | 02700);
+	assert_int_equal(attr.uid, 77);
+	assert_int_equal(attr.gid, 20);
+	assert_int_equal(attr.atime, 10);
+	/* The folder in it came later. */
+	assert_int_equal(attr.mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(first + 1).mode, S_IFDIR | 02755);
+	assert_int_equal(fx_attr(first + 1).gid, 20);
+}
+
+static void set__of_a_directory_without_a_name(void **state)
+{
+	uint64_t inodes = fx_usage().inodes, sub = fx_dir(dir, "sub");
+
+	add_at(dir, "sub", sub, true);
+	add_set(sub, SET_MODE, 0700, 0, 0);
+	assert_ran(2, 0);
+	assert_int_equal(fx_attr(sub).mode, S_IFDIR | 0700);
+	assert_int_equal(fx_return_inode(sub), 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+static void set__is_refused_of_what_is_no_directory(void **state)
+{
+	uint64_t file = fx_file(dir, "file");
+
+	add_set(dir, SET_MODE, 0700, 0, 0);
+	add_set(file, SET_MODE, 0700, 0, 0);
+	add_set(dir, SET_MODE, 0711, 0, 0);
+	assert_ran(1, ENOTDIR);
+	assert_int_equal(fx_attr(file).mode, S_IFREG | 0644);
+	assert_int_equal(fx_attr(dir).mode, S_IFDIR | 0700);
+	add_set(12345, SET_MODE, 0700, 0, 0);
+	assert_ran(0, ESTALE);
+}
+
+static void set__does_not_take_the_ctime_back(void **state)
+{
+	int64_t was = fx_attr(dir).ctime;
+
+	add_set(dir, SET_MTIME, 0, 0, 0);
+	assert_ran(1, 0);
+	assert_int_equal(fx_attr(dir).ctime, was);
+	assert_int_equal(fx_attr(dir).mtime, 20);
+}
+
+/* Those that SETATTR would refuse are left out, and those behind them take effect. */
+static void set__of_users_that_are_squashed_by_now(void **state)
+{
+	uint64_t roots = dir, users = fx_dir(ROOT_INO, "users");
+	int64_t mtime = fx_attr(roots).mtime;
+
+	add_set(roots, SET_OWNERS, 0, 0, 0);
+	add_set(users, SET_OWNERS, 0, 1000, 50);
+	assert_ran(2, 0);
+	fx.ctx.squash = (struct squash){SQUASH_ROOT, 65534, 65533};
+	add_set(roots, NAME_SET_ALL, 0777, 1000, 50);
+	add_set(users, SET_MODE | SET_OWNERS, 02770, 0, 0);
+	assert_ran(2, 0);
+	fx.ctx.squash = (struct squash){SQUASH_ALL, 1000, 51};
+	add_set(users, SET_OWNERS | SET_MODE, 02777, 1000, 51);
+	assert_ran(1, 0);
+	fx.ctx.squash = (struct squash){0};
+	assert_int_equal(fx_attr(roots).mode, S_IFDIR | 0755);
+	assert_int_equal(fx_attr(roots).uid, 0);
+	assert_int_equal(fx_attr(roots).mtime, mtime);
+	assert_int_equal(fx_attr(users).uid, 65534);
+	assert_int_equal(fx_attr(users).gid, 65533);
+	assert_int_equal(fx_attr(users).mode, S_IFDIR | 02770);
+}
+
 static void mkdir__of_users_that_are_squashed_by_now(void **state)
 {
 	uint64_t first = lend();
@@ -463,6 +614,12 @@ int main(void)
 		NAMES_TEST(move__gives_another_name),
 		NAMES_TEST(move__replaces),
 		NAMES_TEST(move__is_refused_where_names_are_others),
+		NAMES_TEST(set__makes_of_a_directory_what_setattr_makes),
+		NAMES_TEST(set__of_a_directory_that_was_made_just_before),
+		NAMES_TEST(set__of_a_directory_without_a_name),
+		NAMES_TEST(set__is_refused_of_what_is_no_directory),
+		NAMES_TEST(set__does_not_take_the_ctime_back),
+		NAMES_TEST(set__of_users_that_are_squashed_by_now),
 		NAMES_TEST(mkdir__of_users_that_are_squashed_by_now),
 		NAMES_TEST(names__bring_numbers),
 		NAMES_TEST(removals__find_room_in_a_full_store),
