@@ -280,8 +280,8 @@ static void begin_anew(struct inode *inode, void *arg)
 	pthread_mutex_lock(&inode->lock);
 	if (fs_kernel_knows_ends(fs))
 		append_order_share_locked(inode);
-	conversion_forget_locked(fs, inode);
 	kernel_pages_share_locked(inode, fs->threads[0].thread);
+	conversion_forget_locked(fs, inode);
 	kernel_owner_share_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 }

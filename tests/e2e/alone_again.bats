@@ -101,24 +101,63 @@ needs_open_files() {
 }
 
 # bats test_tags=once
-@test "a file is mapped to the end that others have given it before" {
-	needs_open_files
-	two_mounts
-	printf 'a%.0s' {1..100} >"$dir/1/file"
+# begin_to_map: a program has the file open, and maps it when a line comes by descriptor 5.
+begin_to_map() {
 	mkfifo "$dir/go"
-	fsop map-later "$dir/1/file" 9000 <"$dir/go" >"$dir/answers" 2>&1 3>&- &
+	fsop map-later "$dir/1/file" 9000 <"$dir/go" >"$dir/answers" 2>&1 3>&- 6>&- &
 	pids+=($!)
 	exec 5>"$dir/go"
 	until_true 10 grep -q open "$dir/answers"
-	head -c 9900 /dev/zero | tr '\0' b >>"$dir/2/file"
-	other_goes 5>&-
+}
+
+# is_mapped: to its end, and only the byte that is stored there changes.
+is_mapped() {
 	echo map >&5
 	exec 5>&-
 	wait "${pids[0]}"
 	pids=()
 	diff <(printf '%s\n' open b) "$dir/answers"
-	[ "$(tail -c 1000 "$dir/1/file" | tr -d b)" = s ]
+	[ "$(tail -c +101 "$dir/1/file" | tr -d b)" = s ]
 	[ "$(stat -c %s "$dir/1/file")" = 10000 ]
+}
+
+@test "a file is mapped to the end that others have given it before" {
+	needs_open_files
+	two_mounts
+	printf 'a%.0s' {1..100} >"$dir/1/file"
+	begin_to_map
+	head -c 9900 /dev/zero | tr '\0' b >>"$dir/2/file"
+	other_goes 5>&-
+	is_mapped
+}
+
+# read_through_cache: by descriptor 6 a program reads the beginning of a file that others make longer.
+read_through_cache() {
+	needs_open_files
+	start_server
+	come 1
+	printf 'a%.0s' {1..100} >"$dir/1/file"
+	exec 6<"$dir/1/file"
+	head -c 10 <&6 >/dev/null
+	begin_to_map
+	come 2 5>&- 6>&-
+	is_sharing 1
+	head -c 9900 /dev/zero | tr '\0' b >>"$dir/2/file"
+	head -c 10 <&6 >/dev/null
+}
+
+@test "a file is mapped to the end that others have given it before it was read through the cache" {
+	read_through_cache
+	exec 6>&-
+	other_goes 5>&-
+	is_mapped
+}
+
+@test "a file is mapped to the end that others have given it while it is open to be read through the cache" {
+	read_through_cache
+	other_goes 5>&- 6>&-
+	is_mapped 6>&-
+	exec 6>&-
 }
 
 # appends FILE: a program appends each line that comes by descriptor 5, and sets O_APPEND after its open.

@@ -117,3 +117,41 @@ waits_at_server() {
 	rm "$dir"/2/file.?
 	dd if=/dev/zero of="$dir/3/again" bs=1M count=$((mib / 2)) status=none
 }
+
+# sent N FILE: mount N's kernel copies the file to its end.
+sent() {
+	fsop send "$dir/$1/$2" "$dir/copy"
+	cmp "$dir/$((3 - $1))/$2" "$dir/copy"
+}
+
+# Programs ask sendfile(2) for more than there is, and go by what it says.
+@test "a file that the kernel copies ends where it ends" {
+	local size n
+	begin 1 2
+	for size in 10 4096 5000 131072 200000 1048577; do
+		head -c $size /dev/urandom >"$dir/1/$size"
+		for n in 2 1 2; do sent $n $size; done
+		head -c 3000 /dev/urandom >>"$dir/2/$size"
+		for n in 1 2 1; do sent $n $size; done
+		truncate -s $((size / 2)) "$dir/2/$size"
+		for n in 1 2; do sent $n $size; done
+	done
+}
+
+@test "a file that the kernel copies ends where it ends, on a mount that was alone when it was opened" {
+	start_server
+	come 1
+	head -c 5000 /dev/urandom >"$dir/1/file"
+	exec 5<>"$dir/1/file"
+	sent_alone
+	come 2 5>&-
+	is_sharing 1
+	sent 1 file
+	sent 2 file
+	exec 5>&-
+}
+
+sent_alone() {
+	fsop send "$dir/1/file" "$dir/copy"
+	cmp "$dir/1/file" "$dir/copy"
+}
