@@ -201,6 +201,9 @@ static void make_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	make_batch_hold(b);
 	if (m->names)
 		looked_at = b->hooks->names_answered(b->thread, rep->status, &rep->makes.names);
+	/* Else it has waited in vain, and goes on as one that waits again. */
+	if (m->names && looked_at && !rep->status)
+		b->behind.again = false;
 	if (m->rpc.req.makes.numbers)
 		b->hooks->numbers_came(b->thread, rep->status ? &none : &rep->makes.lent);
 	for (unsigned i = 0; i < m->n; i++)

@@ -510,9 +510,10 @@ static enum name_along go_along_locked(
 		return ALONG_BEHIND;
 	}
 	behind->until = r->last;
-	behind->again = false;
-	if (r->last <= r->done)
+	if (r->last <= r->done) {
+		behind->again = false;
 		return ALONG_NONE;
+	}
 	r->running = true;
 	list_splice_tail(&r->sent, &r->queued);
 	r->nqueued = 0;

@@ -85,7 +85,9 @@ struct name_behind {
 	struct io_thread *thread;
 	struct thread_call call; /* call.run is the caller's */
 	struct thread_call wake;
-	bool again;  /* the caller's: false before it asks for the first time */
+	/* The caller's: false before it asks for the first time, and when a message that took names
+	 * along was not refused. */
+	bool again;
 	bool closes; /* no further changes are taken */
 };
 

@@ -154,6 +154,12 @@ void kernel_pages_end_is_answered(struct inode *inode, uint64_t end)
 	atomic_store_explicit(&inode->cached->told_end, end, memory_order_relaxed);
 }
 
+void kernel_pages_end_is_written(struct inode *inode, uint64_t end)
+{
+	if (atomic_load_explicit(&inode->cached->told_end, memory_order_relaxed) < end)
+		kernel_pages_end_is_answered(inode, end);
+}
+
 /* Under a lease: others have made the file longer since the kernel was told its end. */
 static bool ends_early(const struct inode *inode)
 {
@@ -633,10 +639,9 @@ void kernel_pages_reader_closed_locked(struct inode *inode, struct io_thread *th
 	if (!inode->fs->sharing || !p)
 		return;
 	/* Another handle may be mapped to pages that were read by this one: it has to ask, too. */
-	if (!p->mapped && !inode->nopen_cached && p->nranges)
+	if (!inode->nopen_cached && p->nranges)
 		add_behind(p, (struct cached_range){.from = 0, .to = ENDLESS});
-	p->to_raise |=
-		p->mapped && !p->endless && (inode->lease_type < LEASE_SHARED || ends_early(inode));
+	p->to_raise |= p->mapped && !p->endless;
 	if (p->running)
 		return;
 	if (p->to_raise)

@@ -198,6 +198,9 @@ bool kernel_pages_drops_locked(const struct inode *inode, uint64_t offset, uint6
 
 /* An answer is about to tell the kernel the size. Any thread. */
 void kernel_pages_end_is_answered(struct inode *inode, uint64_t end);
+/* A write past the cache is about to be answered, after which the file is as long as this for the
+ * kernel, or longer. */
+void kernel_pages_end_is_written(struct inode *inode, uint64_t end);
 /* Whether the kernel was told that there is no end, and is to go by that. */
 bool kernel_pages_is_endless_locked(const struct inode *inode);
 /* The size that an entry tells. */
@@ -224,8 +227,8 @@ void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enu
 /* An appending handle is closed: the kernel is told what was left out for it. */
 void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thread);
 /* The same for a handle that uses the cache. Others may have moved the end long ago. If it was the
- * last such handle, what only those have read is dropped: another one may be mapped to it, and that
- * mapping asks from then on. */
+ * last such handle, what was read is dropped: another one may be mapped to it, and that mapping
+ * asks from then on. */
 void kernel_pages_reader_closed_locked(struct inode *inode, struct io_thread *thread);
 
 /* The kernel is told the end, or may be, under a lease that is there or that an appending handle

@@ -25,7 +25,8 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 	struct ttl ttl = op_ttl(req);
 
 	kernel_owner_tell(op_of(req)->inode, attr);
-	kernel_pages_end_is_answered(op_of(req)->inode, attr->size);
+	if (!req->replied)
+		kernel_pages_end_is_answered(op_of(req)->inode, attr->size);
 	op_end(req);
 	if (req->op == OP_STATX)
 		reply_statx(req, attr, ttl);

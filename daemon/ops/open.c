@@ -246,6 +246,8 @@ static void open_done(struct request *req, int status)
 /* The kernel does not learn from the answer that the mode has changed. */
 static void open_truncated(struct request *req, int status)
 {
+	if (!status)
+		kernel_pages_end_is_answered(op_of(req)->inode, 0);
 	if (!status && (op_of(req)->set.valid & SET_NO_PRIVILEGES))
 		op_expire_attr(req, open_done);
 	else

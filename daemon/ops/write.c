@@ -113,6 +113,9 @@ static void write_answer(struct request *req, int status)
 	/* This answer tells the caller, so the next fsync need not. */
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
 		commit_told_by_answer(op_of(req)->inode, handle_of(req));
+	/* The kernel's place for what is appended may be another one. */
+	if (!status && !req->replied && !req->args.cached && !(req->args.flags & O_APPEND))
+		kernel_pages_end_is_written(op_of(req)->inode, req->args.offset + len);
 	shared_op_of(req)->append.status = status;
 	op_end(req);
 	fs_thread_of(req->thread)->nacked -= op_of(req)->acked;

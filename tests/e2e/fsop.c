@@ -10,6 +10,7 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,11 +241,8 @@ static int append_by_fcntl(char **args)
 	return 0;
 }
 
-/* Maps the file when a line of input comes, prints a byte of it, and stores another one there. */
-static int map_later(char **args)
+static int map_when_told(int fd, off_t at)
 {
-	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
-	off_t at = atoll(args[1]);
 	volatile char *map;
 	char line[16];
 
@@ -259,6 +257,57 @@ static int map_later(char **args)
 		return -errno;
 	printf("%c\n", map[at % 4096]);
 	map[at % 4096] = 's';
+	return 0;
+}
+
+/* Maps the file when a line of input comes, prints a byte of it, and stores another one there. */
+static int map_later(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+
+	return map_when_told(fd, atoll(args[1]));
+}
+
+static sigjmp_buf behind_end;
+
+static void jump_back(int signal)
+{
+	siglongjmp(behind_end, signal);
+}
+
+/* Waits until the byte of a mapping is there: the kernel may learn of it just now. */
+static int wait_for_byte(const volatile char *at)
+{
+	const struct timespec moment = {.tv_nsec = 10000000};
+	volatile unsigned left = 500;
+
+	signal(SIGBUS, jump_back);
+	if (sigsetjmp(behind_end, 1)) {
+		if (!left--)
+			return -EFAULT;
+		nanosleep(&moment, NULL);
+	}
+	return *at;
+}
+
+/* The same, of a file that is made empty first. The first page is read before. */
+static int map_cut(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_TRUNC | O_CLOEXEC);
+	volatile const char *map;
+	char line[16];
+
+	if (fd < 0 || write(fd, "c", 1) != 1)
+		return -errno;
+	puts("cut");
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		return -EIO;
+	map = mmap(NULL, (size_t)atoll(args[1]) + 1, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	printf("%c", map[0]);
+	printf("%c\n", wait_for_byte(&map[atoll(args[1])]));
 	return 0;
 }
 
@@ -902,6 +951,7 @@ static const struct operation operations[] = {
 	{"append-by-fcntl", 1, append_by_fcntl},
 	{"link-later", 2, link_later},
 	{"map-later", 2, map_later},
+	{"map-cut", 2, map_cut},
 	{"send", 2, send_all},
 	{"map-and-store-on", 1, map_and_store_on},
 	{"copy-range", 5, copy_range},

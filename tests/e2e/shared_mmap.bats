@@ -158,3 +158,21 @@ inserts() {
 		done
 	done
 }
+
+# The kernel makes it empty by itself, whatever it was told before.
+@test "a file that was made empty here is mapped to the end that others have given it" {
+	local program
+	begin 1 2
+	need_maps
+	head -c 20000 /dev/zero >"$dir/1/cut"
+	mkfifo "$dir/go"
+	fsop map-cut "$dir/1/cut" 9000 <"$dir/go" >"$dir/answers" 2>&1 3>&- &
+	program=$!
+	exec 5>"$dir/go"
+	until_true 10 grep -q cut "$dir/answers"
+	head -c 12000 /dev/zero | tr '\0' b >>"$dir/2/cut"
+	echo map >&5
+	exec 5>&-
+	exit_status "$program" 20
+	diff <(printf '%s\n' cut cb) "$dir/answers"
+}

@@ -625,6 +625,28 @@ static void along__lets_no_names_in_when_it_waits_again(void **state)
 	assert_int_equal(go_along(&len), ALONG_NONE);
 }
 
+/* The message may be refused: then its files wait again, and names are not to overtake them for
+ * ever. */
+static void along__that_took_names_is_one_that_waits_again(void **state)
+{
+	const struct rpc_names_reply none_done = {.refused = ENOSPC};
+	size_t len;
+
+	take_some(1);
+	name_queue_flush(r, fx.threads[0]);
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	take_some(1);
+	answer(1, 0);
+	assert_int_equal(go_along(&len), ALONG_TAKEN);
+	name_queue_along_answered(r, 0, &none_done);
+	take_some(1);
+	name_queue_flush(r, fx.threads[0]);
+	assert_int_equal(go_along(&len), ALONG_BEHIND);
+	assert_false(name_queue_has_room(r));
+	answer(1, 0);
+	assert_true(name_queue_has_room(r));
+}
+
 static void tick__is_through_when_all_are_answered(void **state)
 {
 	assert_true(commit_tick(fx.threads[0]));
@@ -675,6 +697,7 @@ int main(void)
 		CASE(along__is_behind_one_on_its_way_and_more_than_fit),
 		CASE(along__knows_later_ones),
 		CASE(along__lets_no_names_in_when_it_waits_again),
+		CASE(along__that_took_names_is_one_that_waits_again),
 		CASE(tick__is_through_when_all_are_answered),
 		CASE(fsyncdir__waits_and_tells_a_refusal_once),
 	};
