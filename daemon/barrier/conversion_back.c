@@ -138,7 +138,7 @@ static bool is_known_locked(const struct inode *inode)
 	return !inode_is_regular(inode) || lease_covers_all_locked(inode);
 }
 
-/* What the kernel has of it goes by the end. */
+/* The kernel has no page of it from before its end was moved. */
 static bool is_settled_locked(const struct inode *inode)
 {
 	return is_known_locked(inode) && !kernel_pages_have_old_end_locked(inode);

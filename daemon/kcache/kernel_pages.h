@@ -35,9 +35,10 @@
  * Others may have made the file longer since the kernel was last answered its size. Then the kernel
  * is told at a READ for a mapping, too, that there is no end. But not if the kernel knows the end,
  * nor if the READ is of the page that the end is in. For a program that lets the kernel copy the
- * file (sendfile) does not look where it ends, but goes by what the kernel knows, and would find
+ * file (sendfile) does not look where it ends, but goes by what the kernel knows. It would find
  * zeros up to the end of that page: the kernel takes no size from a READ that is on its way just
- * then (below).
+ * then (below). That is left where another mount has used the file and the kernel was told, for
+ * answers of entries say that there is no end as well.
  *
  * The kernel goes by what it was told last, whichever it looks at first. It counts what it was told
  * of an inode, and takes no size from an answer to an older question. So when pages are dropped

@@ -35,52 +35,6 @@ static void read__after_others_made_it_longer__has_the_kernel_told_of_no_end(voi
 }
 
 /* Behind a range that is being dropped just then. */
-static void give_back_what_was_read(unsigned npages)
-{
-	recall(1, LEASE_NONE);
-	dropped(take_dropped(0, npages));
-	give_back(1);
-	close_and_return(1);
-}
-
-/* A program that has the kernel copy the file goes by the end that the kernel knows. */
-static void read__of_what_the_kernel_knows_the_end_of__tells_nothing(void **state)
-{
-	fx.inode->cached->pages->mapped = false;
-	open_with(LEASE_SHARED, 1);
-	fx.inode->attr.size = 100 * PAGE;
-	kernel_pages_end_is_answered(fx.inode, 100 * PAGE);
-	read_pages(0, 2);
-	assert_nothing_dropped();
-	give_back_what_was_read(2);
-}
-
-/* The READ finds the end. */
-static void read__of_the_page_with_the_end__tells_nothing(void **state)
-{
-	fx.inode->cached->pages->mapped = false;
-	open_with(LEASE_SHARED, 1);
-	fx.inode->attr.size = PAGE + 100;
-	kernel_pages_end_is_answered(fx.inode, PAGE + 1);
-	read_pages(0, 2);
-	assert_nothing_dropped();
-	give_back_what_was_read(2);
-}
-
-/* The kernel may have taken it from there, whatever it was answered before. */
-static void read__after_a_shorter_one__has_the_kernel_told(void **state)
-{
-	fx.inode->cached->pages->mapped = false;
-	open_with(LEASE_SHARED, 1);
-	fx.inode->attr.size = 100 * PAGE;
-	kernel_pages_answers_end(fx.inode, PAGE);
-	read_pages(0, 2);
-	told_that_it_is_endless();
-	recall(1, LEASE_NONE);
-	dropped(take_dropped(0, 2));
-	return_and_close(1);
-}
-
 static void read__of_the_first_page_again__has_the_kernel_told_of_no_end(void **state)
 {
 	struct notifier_job *job;
@@ -964,9 +918,6 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
 		CASE(recall__of_what_nobody_has_mapped__drops_nothing),
 		CASE(read__after_others_made_it_longer__has_the_kernel_told_of_no_end),
-		CASE(read__of_what_the_kernel_knows_the_end_of__tells_nothing),
-		CASE(read__of_the_page_with_the_end__tells_nothing),
-		CASE(read__after_a_shorter_one__has_the_kernel_told),
 		CASE(read__of_the_first_page_again__has_the_kernel_told_of_no_end),
 		CASE(read__under_what_is_recalled__has_the_kernel_told_again),
 		CASE(recall__of_what_is_cached__drops_it_first),

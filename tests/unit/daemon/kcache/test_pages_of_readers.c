@@ -1,4 +1,5 @@
-/* Pages of files that are read through the cache by handles from before other mounts came. */
+/* Pages of files that are read through the cache by handles from before other mounts came, or that
+ * the kernel copies. */
 #include "daemon/file/cache_policy.h"
 #include "daemon/file/handle.h"
 #include "tests/unit/daemon/kcache/pages_client.h"
@@ -164,6 +165,52 @@ static void share__of_what_a_mapping_has_read__tells_that_there_is_no_end(void *
 	inode->nopen = 0;
 }
 
+static void give_back_what_was_read(unsigned npages)
+{
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, npages));
+	give_back(1);
+	close_and_return(1);
+}
+
+/* A program that has the kernel copy the file goes by the end that the kernel knows. */
+static void read__of_what_the_kernel_knows_the_end_of__tells_nothing(void **state)
+{
+	fx.inode->cached->pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	fx.inode->attr.size = 100 * PAGE;
+	kernel_pages_end_is_answered(fx.inode, 100 * PAGE);
+	read_pages(0, 2);
+	assert_nothing_dropped();
+	give_back_what_was_read(2);
+}
+
+/* The READ finds the end. */
+static void read__of_the_page_with_the_end__tells_nothing(void **state)
+{
+	fx.inode->cached->pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	fx.inode->attr.size = PAGE + 100;
+	kernel_pages_end_is_answered(fx.inode, PAGE + 1);
+	read_pages(0, 2);
+	assert_nothing_dropped();
+	give_back_what_was_read(2);
+}
+
+/* The kernel may have taken it from there, whatever it was answered before. */
+static void read__after_a_shorter_one__has_the_kernel_told(void **state)
+{
+	fx.inode->cached->pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	fx.inode->attr.size = 100 * PAGE;
+	kernel_pages_answers_end(fx.inode, PAGE);
+	read_pages(0, 2);
+	told_that_it_is_endless();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	return_and_close(1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
 
 int main(void)
@@ -175,6 +222,9 @@ int main(void)
 		CASE(recall__to_shared__leaves_no_page_with_the_end),
 		CASE(cut__of_what_was_closed_when_others_came__waits_for_its_pages),
 		CASE(share__of_what_is_read_by_the_cache__counts_no_mapping),
+		CASE(read__of_what_the_kernel_knows_the_end_of__tells_nothing),
+		CASE(read__of_the_page_with_the_end__tells_nothing),
+		CASE(read__after_a_shorter_one__has_the_kernel_told),
 		CASE(share__of_what_a_mapping_has_read__tells_that_there_is_no_end),
 	};
 
