@@ -102,6 +102,8 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/README.md
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/README.csv
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/README.svg
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/guest-names.csv
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/guest-names.svg
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-blocks.csv
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-blocks.svg
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-names.csv
