@@ -144,7 +144,7 @@ struct kernel_pages {
 	struct cached_pages *pages; /* NULL: nothing was ever read for the cache */
 	unsigned nstorers;   /* handles by which a mapping may be stored into, or OPENs for such */
 	unsigned nappenders; /* handles that append */
-	_Atomic uint64_t told_end; /* the size that the kernel was last answered, or less */
+	_Atomic uint64_t told_end; /* the size last answered, which the kernel may not take */
 };
 
 void kernel_pages_fini(struct kernel_pages *c);
