@@ -11,6 +11,7 @@
  *            handle may write. While nobody has been told, users that open the file later are told,
  *            too. So fsync(2) does not say that all is well because another process has asked
  *            before. A request that waits for a COMMIT for other reasons changes nothing of this.
+ *            The kernel itself tells of pages that it could not write back.
  *
  * THREADS    Fields belong to the inode's lock, but for those of the dirty list, which are its
  *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in theirs.

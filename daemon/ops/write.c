@@ -178,10 +178,12 @@ static void write_show_locked(struct request *req, struct inode *inode)
 	}
 }
 
+/* A page's failure is the kernel's to tell: it tells each handle of the file once (mm/filemap.c,
+ * file_check_and_advance_wb_err()), and would tell ours once more. */
 static void account_failure_locked(struct request *req, struct inode *inode, int status)
 {
 	extent_map_doubt(&inode->map, end_page(req));
-	if (!is_given_up(status))
+	if (!is_given_up(status) && !req->args.cached)
 		commit_failed_locked(inode, status);
 }
 

@@ -75,6 +75,7 @@ calling() {
 	write) numbers='1|64' ;;
 	close) numbers='3|57' ;;
 	mkdir) numbers='83|34' ;;
+	msync) numbers='26|227' ;;
 	create) numbers='257|56' ;;
 	rmdir) numbers='84|35' ;;
 	unlink) numbers='263|35' ;;

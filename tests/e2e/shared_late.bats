@@ -6,6 +6,7 @@ bats_require_minimum_version 1.5.0
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
 load mounts
+load between
 
 lease=2 # seconds
 # shellcheck disable=SC2034 # the helpers take it
@@ -222,6 +223,33 @@ keep_mapped() {
 	[ "$(cat "$dir/2/a")" = again ]
 	gives a ok msync
 	let_go a
+}
+
+# bats test_tags=only:tcp
+@test "a page that was on its way when the session ended is told once" {
+	setup_between
+	between pass
+	start_server
+	port=$proxy mount_number 1 ,share
+	share 2
+	keep_mapped a "$dir/1/a"
+	gives a ok store never
+	suspend "$middle_pid"
+	told a msync
+	until_true 10 calling "${keepers[a]}" msync
+	timeout 60 cat "$dir/2/a" >"$dir/seen" 3>&- &
+	asker=$!
+	until_true 30 is_ended 2
+	kill -CONT "$middle_pid"
+	served
+	[ "$(cat "$dir/seen")" = first ]
+	until_true 20 answers a 7
+	[ "$(tail -n 1 "$dir/said.a")" = EIO ]
+	gives a ok msync
+	gives a ok fsync
+	let_go a
+	end_mount 1
+	end_between
 }
 
 @test "what is read for a mapping uses up no error of its file's user" {
