@@ -6,7 +6,6 @@
 struct search {
 	struct locks *locks;
 	const struct lock *first; /* of the process that the circle would lead back to */
-	struct list found;        /* waits that were not looked at yet */
 	unsigned left;            /* of LOCK_SEARCH_MAX */
 	bool closed;
 };
@@ -14,7 +13,6 @@ struct search {
 static void search_init(struct search *s, struct locks *locks, const struct lock *first)
 {
 	*s = (struct search){.locks = locks, .first = first, .left = LOCK_SEARCH_MAX};
-	list_init(&s->found);
 	locks->searches++;
 }
 
@@ -42,7 +40,7 @@ static void add_waits_of(struct search *s, const struct lock *owner)
 		if (wait->visited == s->locks->searches || !lock_same_process(&wait->want, owner))
 			continue;
 		wait->visited = s->locks->searches;
-		list_add_tail(&s->found, &wait->found);
+		list_add_tail(&s->locks->found, &wait->found);
 	}
 }
 
@@ -66,12 +64,11 @@ static void look_at_holders(struct search *s, const struct local_wait *wait)
 	pthread_mutex_unlock(&wait->inode->lock);
 }
 
-/* Waits that it has found are in no list of the search afterwards. */
 static bool run(struct search *s)
 {
 	struct list *link;
 
-	while ((link = list_pop(&s->found)))
+	while ((link = list_pop(&s->locks->found)))
 		if (!s->closed)
 			look_at_holders(s, list_entry(link, struct local_wait, found));
 	return s->closed;
@@ -83,7 +80,7 @@ bool local_circle_is_closed(struct locks *locks, struct local_wait *wait)
 
 	search_init(&s, locks, &wait->want);
 	wait->visited = locks->searches;
-	list_add_tail(&s.found, &wait->found);
+	list_add_tail(&locks->found, &wait->found);
 	return run(&s);
 }
 

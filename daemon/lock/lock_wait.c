@@ -45,6 +45,7 @@ void locks_init(struct locks *locks)
 	pthread_mutex_init(&locks->circles, NULL);
 	list_init(&locks->waits);
 	list_init(&locks->record_waits);
+	list_init(&locks->found);
 }
 
 void locks_fini(struct locks *locks)

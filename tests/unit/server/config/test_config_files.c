@@ -318,7 +318,7 @@ static void read__a_directory_that_is_a_file(void **state)
 
 static void finish__one_name_in_two_files(void **state)
 {
-	char reason[256];
+	char reason[512];
 
 	(void)state;
 	write_file("exports.d/a.conf", "\n" A);
