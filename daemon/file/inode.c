@@ -520,8 +520,14 @@ void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoc
 
 static void note_change_locked(struct inode *inode)
 {
-	if (inode->fs->sharing)
+	if (inode->fs->sharing || __atomic_load_n(&inode->fs->inodes->moves, __ATOMIC_SEQ_CST))
 		inode->changed_at = next_epoch(inode->fs);
+}
+
+void inode_changed_here_locked(struct inode *inode)
+{
+	inode->changed = true;
+	note_change_locked(inode);
 }
 
 static void change_begin_locked(struct inode *inode, uint64_t epoch)
@@ -593,11 +599,22 @@ void inode_change_names_end(struct inode *inode, const struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* The kernel lets a directory be changed while it is moved. */
+void inode_move_begin(struct fs *fs)
+{
+	__atomic_fetch_add(&fs->inodes->moves, 1, __ATOMIC_SEQ_CST);
+}
+
+void inode_move_end(struct fs *fs)
+{
+	__atomic_fetch_sub(&fs->inodes->moves, 1, __ATOMIC_SEQ_CST);
+}
+
 void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another change that began and ended meanwhile may be the newer one. */
-	inode->doubt |= inode->nsets || (inode->fs->sharing && inode->changed_at > epoch);
+	inode->doubt |= inode->nsets || inode->changed_at > epoch;
 	change_begin_locked(inode, epoch);
 	change_names_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);

@@ -160,8 +160,10 @@ struct inode_table {
 	const struct inode_hooks *hooks;
 	struct inode_shard *shards;
 	/* Atomic: counts inodes that were forgotten though we had changed them, leases that came
-	 * and went, and, on a sharing mount, begins and ends of changes. */
+	 * and went, and, on a sharing mount or while something is moved, begins and ends of
+	 * changes. */
 	uint64_t epoch;
+	uint64_t moves; /* atomic: inode_move_begin() */
 	uint64_t forgotten; /* atomic: the epoch when a changed inode was last forgotten */
 	struct name_sets names;
 };
@@ -233,7 +235,13 @@ void inode_sure_locked(struct inode *inode, uint64_t epoch);
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
 void inode_change_begin(struct inode *inode);
 void inode_change_end(struct inode *inode, const struct attr *attr);
-/* Both, for an RPC that changed names of inodes that were not known. epoch: when it was sent. */
+/* Around an RPC that moves inodes that may not be known before its answer. */
+void inode_move_begin(struct fs *fs);
+void inode_move_end(struct fs *fs);
+/* Attributes were changed, of which the server is told later. */
+void inode_changed_here_locked(struct inode *inode);
+/* Begin and end, for an RPC that changed names of inodes that were not known. epoch: when it was
+ * sent. */
 void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch);
 /* The same for an RPC that gave or took names. The mode and owners of a file in its answer may be
  * older than a COMMIT that was answered meanwhile. */

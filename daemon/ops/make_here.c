@@ -71,7 +71,7 @@ bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr)
 	if (ok) {
 		dir->attr.mtime = change_time(dir->attr.mtime, now);
 		dir->attr.ctime = change_time(dir->attr.ctime, now);
-		dir->changed = true;
+		inode_changed_here_locked(dir);
 	}
 	*attr = dir->attr;
 	pthread_mutex_unlock(&dir->lock);

@@ -40,7 +40,7 @@ static bool queue_move(struct inode *inode, struct name_change *one)
 	moves = may_move_locked(inode);
 	if (moves) {
 		inode->attr.ctime = change_time(inode->attr.ctime, one->time);
-		inode->changed = true;
+		inode_changed_here_locked(inode);
 		name_queue_add_locked(inode->fs->name_queue, one);
 	}
 	pthread_mutex_unlock(&inode->lock);

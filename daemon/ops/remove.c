@@ -175,6 +175,7 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	/* The old name may be another inode's now. It may also still be there: a RENAME between two
 	 * names of one inode changes nothing. */
 	end_name_unknown(req, 0);
+	inode_move_end(req->thread->fs);
 	if (st->new_parent)
 		inode_put(st->new_parent);
 	op_finish(req, status);
@@ -185,6 +186,7 @@ static void rename_ask(struct request *req)
 	struct remove_state *st = op_state(req, struct remove_state);
 	struct op *op = op_of(req);
 
+	inode_move_begin(req->thread->fs);
 	inode_change_begin(op->inode);
 	if (st->new_parent)
 		inode_change_begin(st->new_parent);

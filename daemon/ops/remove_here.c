@@ -41,7 +41,7 @@ static void go_locked(struct inode *inode, int64_t time)
 	inode->commit.ended = inode_return_settle;
 	inode->attr.nlink = 0;
 	inode->attr.ctime = change_time(inode->attr.ctime, time);
-	inode->changed = true;
+	inode_changed_here_locked(inode);
 }
 
 /* False: it has changed meanwhile, and `one` was not used. */

@@ -53,7 +53,7 @@ static void fill(struct name_change *one, const struct attr *attr, uint32_t vali
 static void set_locked(struct inode *dir, const struct rpc_setattr *set, struct name_change *one)
 {
 	set_attr(&dir->attr, set, one->time);
-	dir->changed = true;
+	inode_changed_here_locked(dir);
 	if (set->valid & SET_ATIMES) {
 		dir->access.dirty = false;
 		dir->access.until_ms = 0;

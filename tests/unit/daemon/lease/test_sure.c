@@ -142,6 +142,22 @@ static void changed_since__is_not_sure_where_something_else_came_between(void **
 	assert_false(inode->sure);
 }
 
+/* Of a mount that is alone: the kernel lets a directory be changed while it is moved. */
+static void changed_since__does_not_undo_a_change_during_a_move(void **state)
+{
+	uint64_t epoch;
+
+	fs.sharing = false;
+	learn(&first, inode_epoch(&fs));
+	inode_move_begin(&fs);
+	epoch = inode_epoch(&fs);
+	inode_change_begin(inode);
+	inode_change_end(inode, &second);
+	inode_changed_since(inode, &first, epoch);
+	inode_move_end(&fs);
+	assert_false(inode->attr_valid);
+}
+
 /* A changed inode that was forgotten has left no trace but the epoch. */
 static void answer__from_before_a_changed_inode_was_forgotten(void **state)
 {
@@ -171,6 +187,7 @@ int main(void)
 		CASE(change__of_several_at_once_leaves_nothing_sure),
 		CASE(lease__that_comes_beside_a_change_is_not_sure),
 		CASE(changed_since__is_not_sure_where_something_else_came_between),
+		CASE(changed_since__does_not_undo_a_change_during_a_move),
 		CASE(answer__from_before_a_changed_inode_was_forgotten),
 	};
 

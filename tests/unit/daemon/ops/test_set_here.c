@@ -392,6 +392,34 @@ static void set__is_newer_than_any_reply(void **state)
 	assert_false(fx.inode->attr_valid);
 }
 
+/* The server has moved it before, and has answered this since. */
+static void set__while_the_directory_is_moved_is_newer_than_the_answer(void **state)
+{
+	struct attr old = was;
+	uint64_t epoch;
+
+	inode_move_begin(&fx.fs);
+	epoch = inode_epoch(&fx.fs);
+	assert_true(is_answered(SET_MODE));
+	answer(0, 0);
+	assert_int_equal(fx.inode->nsets, 0);
+	inode_changed_since(fx.inode, &old, epoch);
+	inode_move_end(&fx.fs);
+	assert_false(fx.inode->attr_valid);
+}
+
+static void set__before_the_directory_is_moved_is_in_the_answer(void **state)
+{
+	struct attr moved = was;
+
+	assert_true(is_answered(SET_MODE));
+	answer(0, 0);
+	moved.mode = S_IFDIR | 02750;
+	inode_changed_since(fx.inode, &moved, inode_epoch(&fx.fs));
+	assert_true(fx.inode->attr_valid);
+	assert_int_equal(fx.inode->attr.mode, S_IFDIR | 02750);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -418,6 +446,8 @@ int main(void)
 		CASE(set__by_another_list_asks),
 		CASE(set__by_a_list_in_place_of_another_asks),
 		CASE(set__that_the_server_refuses_is_not_believed),
+		CASE(set__while_the_directory_is_moved_is_newer_than_the_answer),
+		CASE(set__before_the_directory_is_moved_is_in_the_answer),
 		CASE(set__is_newer_than_any_reply),
 	};
 
