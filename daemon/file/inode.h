@@ -163,7 +163,7 @@ struct inode_table {
 	 * and went, and, on a sharing mount or while something is moved, begins and ends of
 	 * changes. */
 	uint64_t epoch;
-	uint64_t moves; /* atomic: inode_move_begin() */
+	uint64_t moves;     /* atomic: inode_move_begin() */
 	uint64_t forgotten; /* atomic: the epoch when a changed inode was last forgotten */
 	struct name_sets names;
 };

@@ -34,7 +34,8 @@ struct locks {
 	struct list record_waits;  /* struct local_wait: those for record locks */
 	atomic_uint nrecord_waits; /* their number */
 	uint64_t searches;         /* under circles */
-	/* Of a search, by local_wait.found: waits that it has not looked at yet. Empty otherwise. */
+	/* Of a search, by local_wait.found: waits that it has not looked at yet. Empty otherwise.
+	 */
 	struct list found;
 };
 
