@@ -34,14 +34,6 @@ is_set() {
 }
 
 # Kills the daemon: its uncommitted changes are lost.
-kill_daemon() {
-	local pid=$daemon_pid
-	daemon_pid=''
-	kill -KILL "$pid"
-	exit_status "$pid" 20 || [ $? -eq 137 ]
-	umount -l "$mnt"
-}
-
 @test "what is set of an open file is seen by every name, and stays when it is closed" {
 	exec {fd}>"$mnt/file"
 	ln "$mnt/file" "$mnt/second"

@@ -80,10 +80,7 @@ second_mount() {
 		echo "small $i" >"$mnt/small.$i"
 	done
 	kill_server
-	kill -KILL "$daemon_pid"
-	exit_status "$daemon_pid" 10 || true
-	daemon_pid=''
-	umount "$mnt"
+	kill_daemon
 	use_lease 1 # after a restart the server can't see that the client is dead
 	start_server
 	exclusive

@@ -91,11 +91,7 @@ leave_behind() {
 	exec 9>"$dir/pipe"
 	head -c 3M /dev/urandom >&9
 	until_true 10 eval '[ "$(stat -c %s "$mnt/a")" -gt 2000000 ]'
-	pid=$daemon_pid
-	daemon_pid=''
-	kill -KILL "$pid"
-	exit_status "$pid" 10 || true
-	umount -l "$mnt"
+	kill_daemon
 	exec 9>&-
 	wait "$writer" || true
 	mount_rmem

@@ -148,11 +148,7 @@ more_rounds() {
 	random_file "$dir/a" "$(mib 32 8)"
 	dd if="$dir/a" of="$mnt/a" bs=1M conv=fsync status=none
 	cp -a "$dir/a" "$mnt/b"
-	pid=$daemon_pid
-	daemon_pid=
-	kill -KILL "$pid"
-	exit_status "$pid" 10 || [ $? -eq 137 ]
-	umount -l "$mnt"
+	kill_daemon
 	mount_rmem
 	cmp "$dir/a" "$mnt/a"
 	cmp "$dir/a" "$mnt/b"
@@ -161,12 +157,8 @@ more_rounds() {
 @test "both are killed, and everything closed is there" {
 	make_tree "$dir/tree"
 	cp -a "$dir/tree" "$mnt/"
-	pid=$daemon_pid
-	daemon_pid=
 	kill_server
-	kill -KILL "$pid"
-	exit_status "$pid" 10 || [ $? -eq 137 ]
-	umount -l "$mnt"
+	kill_daemon
 	use_lease 1 # after a restart the server can't see that the client is dead
 	start_server
 	mount_rmem

@@ -305,6 +305,15 @@ umount_rmem() {
 	}
 }
 
+# The daemon dies at once, if it has not yet; its mount goes, too.
+kill_daemon() {
+	local pid=$daemon_pid
+	daemon_pid=''
+	kill -KILL "$pid" 2>/dev/null || true
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+	umount -l "$mnt" 2>/dev/null || true
+}
+
 remount() {
 	umount_rmem
 	mount_rmem "$@"

@@ -26,13 +26,6 @@ make_folder() {
 	: >"$mnt/folder/first"
 }
 
-kill_daemon() {
-	kill -KILL "$daemon_pid"
-	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
-	daemon_pid=''
-	umount -l "$mnt" 2>/dev/null || true
-}
-
 # open_as N PATH: a new file, which the server does not know, as descriptor N. The shell opens a file as the lowest
 # one that is free. If it has to move that to N it closes it, and a close tells the server.
 open_as() {

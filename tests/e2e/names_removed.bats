@@ -33,14 +33,6 @@ entries() {
 	find "$1" -mindepth 1 -maxdepth 1 | wc -l
 }
 
-# kill_daemon: it may be dead already.
-kill_daemon() {
-	kill -KILL "$daemon_pid" 2>/dev/null || true
-	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
-	daemon_pid=''
-	umount -l "$mnt" 2>/dev/null || true
-}
-
 # server_lacks PATH: it is not there for a mount that begins when this one was killed.
 server_lacks() {
 	kill_daemon

@@ -25,13 +25,6 @@ make_folders() {
 	ls -ld "$mnt/old" >/dev/null
 }
 
-kill_daemon() {
-	kill -KILL "$daemon_pid"
-	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
-	daemon_pid=''
-	umount -l "$mnt" 2>/dev/null || true
-}
-
 # shows FOLDER...: all that a SETATTR changes, but for the access time, which reading changes.
 shows() {
 	stat -c '%n %a %u %g %y %z' "$@"

@@ -273,11 +273,8 @@ blocks_of() {
 	serve 'quotas = ( { user = 41001; size = "4MiB"; } );'
 	as $alice bash -c 'exec 5>"$1/a"; head -c 2000000 /dev/zero >&5; sleep 60 3>&-' _ "$mnt" 3>&- &
 	until_true 20 eval '[ "$(size_of "$mnt/a" 2>/dev/null || echo 0)" -eq 2000000 ]'
-	kill -KILL "$daemon_pid"
-	exit_status "$daemon_pid" 20 || [ $? -eq 137 ]
-	daemon_pid=''
+	kill_daemon
 	kill %?setpriv 2>/dev/null || true
-	umount -l "$mnt"
 	mount_rmem -o allow_other
 	rm -f "$mnt/a"
 	fill $alice "$mnt/b"

@@ -202,10 +202,7 @@ both_live() {
 		exit_status "${daemons[n]}" 10
 	done
 	mount_rmem
-	kill -KILL "$daemon_pid"
-	umount -l "$mnt"
-	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
-	daemon_pid=''
+	kill_daemon
 	mount_rmem
 	[ "$(cat "$mnt/file")" = 5 ]
 	nobody_waited
