@@ -418,7 +418,9 @@ static void inode_show_locked(const struct inode *inode, struct attr *attr)
 /* The kernel gets the attributes that are known, or else those of the answer. */
 static void see_locked(const struct inode *inode, const struct attr *attr, struct attr *seen)
 {
-	*seen = inode->attr.ino ? inode->attr : *attr;
+	bool known = inode->attr.ino && (inode->attr_valid || inode->nsets);
+
+	*seen = known ? inode->attr : merge_locked(inode, attr);
 	inode_show_locked(inode, seen);
 }
 
@@ -520,8 +522,12 @@ void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoc
 
 static void note_change_locked(struct inode *inode)
 {
-	if (inode->fs->sharing || __atomic_load_n(&inode->fs->inodes->moves, __ATOMIC_SEQ_CST))
+	struct inode_table *t = inode->fs->inodes;
+
+	if (inode->fs->sharing)
 		inode->changed_at = next_epoch(inode->fs);
+	if (__atomic_load_n(&t->nmoving, __ATOMIC_SEQ_CST))
+		inode->changed_move = __atomic_load_n(&t->moves, __ATOMIC_SEQ_CST);
 }
 
 void inode_changed_here_locked(struct inode *inode)
@@ -600,21 +606,26 @@ void inode_change_names_end(struct inode *inode, const struct attr *attr)
 }
 
 /* The kernel lets a directory be changed while it is moved. */
-void inode_move_begin(struct fs *fs)
+uint64_t inode_move_begin(struct fs *fs)
 {
-	__atomic_fetch_add(&fs->inodes->moves, 1, __ATOMIC_SEQ_CST);
+	uint64_t number = __atomic_add_fetch(&fs->inodes->moves, 1, __ATOMIC_SEQ_CST);
+
+	__atomic_fetch_add(&fs->inodes->nmoving, 1, __ATOMIC_SEQ_CST);
+	return number;
 }
 
 void inode_move_end(struct fs *fs)
 {
-	__atomic_fetch_sub(&fs->inodes->moves, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&fs->inodes->nmoving, 1, __ATOMIC_SEQ_CST);
 }
 
-void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch)
+void inode_changed_since(
+	struct inode *inode, const struct attr *attr, uint64_t epoch, uint64_t move)
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another change that began and ended meanwhile may be the newer one. */
-	inode->doubt |= inode->nsets || inode->changed_at > epoch;
+	inode->doubt |= inode->nsets || (inode->fs->sharing && inode->changed_at > epoch) ||
+			(move && inode->changed_move >= move);
 	change_begin_locked(inode, epoch);
 	change_names_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);

@@ -81,7 +81,10 @@ struct inode {
 	/* Of a sharing mount, under a lease: attr is true; and was, before those RPCs were sent. */
 	bool sure, was_sure;
 	uint64_t changed_at; /* the table's epoch when such an RPC last began or ended */
-	int64_t looked_ms;   /* when the server was last asked for attributes: local_answer.h */
+	/* The number of the last move that was begun when attributes were last changed, if they
+	 * were changed while something was moved. */
+	uint64_t changed_move;
+	int64_t looked_ms; /* when the server was last asked for attributes: local_answer.h */
 	/* several such RPCs at once, or a lease beside one: nobody knows which answer is newer */
 	bool doubt;
 	struct list handles;          /* struct handle, of a file */
@@ -160,10 +163,10 @@ struct inode_table {
 	const struct inode_hooks *hooks;
 	struct inode_shard *shards;
 	/* Atomic: counts inodes that were forgotten though we had changed them, leases that came
-	 * and went, and, on a sharing mount or while something is moved, begins and ends of
-	 * changes. */
+	 * and went, and, on a sharing mount, begins and ends of changes. */
 	uint64_t epoch;
-	uint64_t moves;     /* atomic: inode_move_begin() */
+	/* Atomic, inode_move_begin()'s: their number, and those on their way. */
+	uint64_t moves, nmoving;
 	uint64_t forgotten; /* atomic: the epoch when a changed inode was last forgotten */
 	struct name_sets names;
 };
@@ -235,14 +238,15 @@ void inode_sure_locked(struct inode *inode, uint64_t epoch);
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
 void inode_change_begin(struct inode *inode);
 void inode_change_end(struct inode *inode, const struct attr *attr);
-/* Around an RPC that moves inodes that may not be known before its answer. */
-void inode_move_begin(struct fs *fs);
+/* Around an RPC that moves inodes that may not be known before its answer. Returns its number. */
+uint64_t inode_move_begin(struct fs *fs);
 void inode_move_end(struct fs *fs);
 /* Attributes were changed, of which the server is told later. */
 void inode_changed_here_locked(struct inode *inode);
 /* Begin and end, for an RPC that changed names of inodes that were not known. epoch: when it was
- * sent. */
-void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch);
+ * sent; move: its number if it moves, or 0. */
+void inode_changed_since(
+	struct inode *inode, const struct attr *attr, uint64_t epoch, uint64_t move);
 /* The same for an RPC that gave or took names. The mode and owners of a file in its answer may be
  * older than a COMMIT that was answered meanwhile. */
 void inode_change_names_end(struct inode *inode, const struct attr *attr);

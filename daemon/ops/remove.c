@@ -23,6 +23,7 @@ struct remove_state {
 		struct shared_op shared;
 	};
 	struct inode *new_parent; /* RENAME to another directory */
+	uint64_t move;            /* RENAME: inode_move_begin() */
 	struct look_change names[OP_CHILDREN_MAX];
 };
 
@@ -45,7 +46,8 @@ static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_
  * ctime. */
 static void take_child(struct request *req, unsigned n, const struct attr *attr, uint64_t number)
 {
-	struct look_change *change = &op_state(req, struct remove_state)->names[n];
+	struct remove_state *st = op_state(req, struct remove_state);
+	struct look_change *change = &st->names[n];
 	struct inode *inode;
 
 	op_of(req)->children[n] = attr->ino;
@@ -58,7 +60,7 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr,
 	if (inode == change->child)
 		local_answer_change_child(req, change, attr);
 	else
-		inode_changed_since(inode, attr, change->epoch);
+		inode_changed_since(inode, attr, change->epoch, st->move);
 	if (!attr->nlink)
 		inode_return_orphan(inode, number, req->thread);
 	inode_put(inode);
@@ -186,7 +188,7 @@ static void rename_ask(struct request *req)
 	struct remove_state *st = op_state(req, struct remove_state);
 	struct op *op = op_of(req);
 
-	inode_move_begin(req->thread->fs);
+	st->move = inode_move_begin(req->thread->fs);
 	inode_change_begin(op->inode);
 	if (st->new_parent)
 		inode_change_begin(st->new_parent);

@@ -136,26 +136,54 @@ static void changed_since__is_not_sure_where_something_else_came_between(void **
 	uint64_t epoch = inode_epoch(&fs);
 
 	learn(&first, epoch);
-	inode_changed_since(inode, &second, epoch);
+	inode_changed_since(inode, &second, epoch, 0);
 	expect(&second, true);
-	inode_changed_since(inode, &first, epoch);
+	inode_changed_since(inode, &first, epoch, 0);
 	assert_false(inode->sure);
 }
 
 /* Of a mount that is alone: the kernel lets a directory be changed while it is moved. */
 static void changed_since__does_not_undo_a_change_during_a_move(void **state)
 {
-	uint64_t epoch;
+	uint64_t move;
 
 	fs.sharing = false;
 	learn(&first, inode_epoch(&fs));
-	inode_move_begin(&fs);
-	epoch = inode_epoch(&fs);
+	move = inode_move_begin(&fs);
 	inode_change_begin(inode);
 	inode_change_end(inode, &second);
-	inode_changed_since(inode, &first, epoch);
+	inode_changed_since(inode, &first, inode_epoch(&fs), move);
 	inode_move_end(&fs);
 	assert_false(inode->attr_valid);
+}
+
+static void change__in_doubt_tells_the_kernel_its_answer(void **state)
+{
+	struct attr seen;
+
+	fs.sharing = false;
+	learn(&first, inode_epoch(&fs));
+	inode_change_begin(inode);
+	inode_changed_since(inode, &first, inode_epoch(&fs), 0);
+	inode_change_end(inode, &second);
+	assert_false(inode->attr_valid);
+	inode_see(inode, &second, &seen);
+	assert_int_equal(seen.mode, second.mode);
+}
+
+static void answer__about_one_inode_is_good_while_others_are_moved(void **state)
+{
+	struct inode *other = inode_get(&fs, INO + 1);
+	uint64_t epoch;
+
+	fs.sharing = false;
+	inode_move_begin(&fs);
+	epoch = inode_epoch(&fs);
+	inode_change_begin(other);
+	inode_change_end(other, &second);
+	learn(&first, epoch);
+	inode_move_end(&fs);
+	inode_put(other);
 }
 
 /* A changed inode that was forgotten has left no trace but the epoch. */
@@ -188,6 +216,8 @@ int main(void)
 		CASE(lease__that_comes_beside_a_change_is_not_sure),
 		CASE(changed_since__is_not_sure_where_something_else_came_between),
 		CASE(changed_since__does_not_undo_a_change_during_a_move),
+		CASE(change__in_doubt_tells_the_kernel_its_answer),
+		CASE(answer__about_one_inode_is_good_while_others_are_moved),
 		CASE(answer__from_before_a_changed_inode_was_forgotten),
 	};
 

@@ -388,7 +388,7 @@ static void set__is_newer_than_any_reply(void **state)
 	assert_true(inode_learn(fx.inode, &old, inode_epoch(&fx.fs), &seen));
 	assert_false(fx.inode->attr_valid);
 	fx.inode->attr_valid = true;
-	inode_changed_since(fx.inode, &old, inode_epoch(&fx.fs));
+	inode_changed_since(fx.inode, &old, inode_epoch(&fx.fs), 0);
 	assert_false(fx.inode->attr_valid);
 }
 
@@ -396,14 +396,12 @@ static void set__is_newer_than_any_reply(void **state)
 static void set__while_the_directory_is_moved_is_newer_than_the_answer(void **state)
 {
 	struct attr old = was;
-	uint64_t epoch;
+	uint64_t move = inode_move_begin(&fx.fs);
 
-	inode_move_begin(&fx.fs);
-	epoch = inode_epoch(&fx.fs);
 	assert_true(is_answered(SET_MODE));
 	answer(0, 0);
 	assert_int_equal(fx.inode->nsets, 0);
-	inode_changed_since(fx.inode, &old, epoch);
+	inode_changed_since(fx.inode, &old, inode_epoch(&fx.fs), move);
 	inode_move_end(&fx.fs);
 	assert_false(fx.inode->attr_valid);
 }
@@ -411,11 +409,14 @@ static void set__while_the_directory_is_moved_is_newer_than_the_answer(void **st
 static void set__before_the_directory_is_moved_is_in_the_answer(void **state)
 {
 	struct attr moved = was;
+	uint64_t move;
 
+	inode_move_begin(&fx.fs);
 	assert_true(is_answered(SET_MODE));
 	answer(0, 0);
 	moved.mode = S_IFDIR | 02750;
-	inode_changed_since(fx.inode, &moved, inode_epoch(&fx.fs));
+	move = inode_move_begin(&fx.fs);
+	inode_changed_since(fx.inode, &moved, inode_epoch(&fx.fs), move);
 	assert_true(fx.inode->attr_valid);
 	assert_int_equal(fx.inode->attr.mode, S_IFDIR | 02750);
 }
