@@ -92,7 +92,10 @@ static void forget_inode(struct inode *inode, void *arg)
 		if (!inode->commit.refused && !is_to_tell_locked(&inode->commit))
 			commit_failed_locked(inode, -EIO);
 		note_lost(&lost->written, inode);
+	} else if (inode->commit.lost_pages) {
+		note_lost(&lost->written, inode);
 	}
+	inode->commit.lost_pages = false;
 	commit_forget_locked(inode);
 	inode->access.dirty = false;
 	inode_unlease_locked(inode);

@@ -82,10 +82,21 @@ void commit_failed_locked(struct inode *inode, int status)
 	commit_mark_locked(inode);
 }
 
+void commit_pages_failed_locked(struct inode *inode, int status)
+{
+	struct commit *c = &inode->commit;
+	bool ends = fs_is_renewing(inode->fs);
+
+	c->page_error = ends ? -EIO : status;
+	c->npage_failures++;
+	c->lost_pages |= ends;
+}
+
 void commit_handle_opened_locked(struct inode *inode, struct handle *handle)
 {
 	const struct commit *c = &inode->commit;
 
+	handle->told_pages = c->npage_failures;
 	handle->told = c->nfailures - (c->nfailures && !c->told);
 }
 
@@ -116,6 +127,19 @@ int commit_tell(struct inode *inode, struct handle *handle)
 		error = c->error;
 		commit_mark_locked(inode);
 	}
+	pthread_mutex_unlock(&inode->lock);
+	return error;
+}
+
+int commit_tell_pages(struct inode *inode, struct handle *handle, enum request_op op)
+{
+	const struct commit *c = &inode->commit;
+	int error = 0;
+
+	pthread_mutex_lock(&inode->lock);
+	if (handle->told_pages != c->npage_failures && op == OP_FLUSH)
+		error = c->page_error;
+	handle->told_pages = c->npage_failures;
 	pthread_mutex_unlock(&inode->lock);
 	return error;
 }

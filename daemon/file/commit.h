@@ -11,7 +11,9 @@
  *            handle may write. While nobody has been told, users that open the file later are told,
  *            too. So fsync(2) does not say that all is well because another process has asked
  *            before. A request that waits for a COMMIT for other reasons changes nothing of this.
- *            The kernel itself tells of pages that it could not write back.
+ *            Pages that the kernel could not write back from its cache are told to each handle by
+ *            the kernel, by fsync and msync. But its close tells the first handle only
+ *            (mm/filemap.c: filemap_check_errors()), so ours tells the others.
  *
  * THREADS    Fields belong to the inode's lock, but for those of the dirty list, which are its
  *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in theirs.
@@ -48,7 +50,10 @@ struct commit {
 	uint64_t sent_size;
 	int error; /* of the last failure */
 	uint64_t nfailures;
-	bool told;           /* somebody was told of the last failure */
+	bool told;      /* somebody was told of the last failure */
+	int page_error; /* of pages that were not written back; the last one */
+	uint64_t npage_failures;
+	bool lost_pages;     /* some, since the session has ended */
 	bool refused;        /* the last one failed: not tried again before the next change */
 	uint8_t *tail;       /* of the extents on their way */
 	struct list waiters; /* struct waiter */
@@ -89,10 +94,15 @@ bool commit_lacks_data(struct inode *inode);
 
 /* A write's data did not get where it belongs. */
 void commit_failed_locked(struct inode *inode, int status);
+/* The same of pages of the kernel's cache. */
+void commit_pages_failed_locked(struct inode *inode, int status);
 /* The handle is opened: its user is to be told of failures from now on. */
 void commit_handle_opened_locked(struct inode *inode, struct handle *handle);
 /* Returns the error that the handle's user has not been told of, and counts it as told; or 0. */
 int commit_tell(struct inode *inode, struct handle *handle);
+/* The same of pages of the kernel's cache, at close. An FSYNC that comes here was preceded by what
+ * the kernel has to tell. */
+int commit_tell_pages(struct inode *inode, struct handle *handle, enum request_op op);
 /* The user's operation is answered by the last failure. If that is all there is to tell, it is not
  * told again. */
 void commit_told_by_answer(struct inode *inode, struct handle *handle);

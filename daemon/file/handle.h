@@ -31,6 +31,7 @@ struct handle {
 	bool appends;
 	bool flushed;  /* once, with something to commit: lease.h */
 	uint64_t told; /* failures of commit.h up to this one were told, or are not its user's */
+	uint64_t told_pages; /* the same of pages of the kernel's cache */
 	/* Atomic, session_renewal.h's. session: the one in which it was opened, or in which its
 	 * user was told that the one before was lost. unlocked: a lock had by it was lost with a
 	 * session, so nothing can be done by it any more. */

@@ -28,13 +28,16 @@ struct sync_state {
 static int sync_tell(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
+	int pages, error;
 
 	if (req->replied)
 		return 0;
 	/* After the session's end the operation begins anew, and tells then. */
 	if (fs_may_share(inode->fs) && op_ends_with_session(req, -EIO))
 		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
-	return commit_tell(inode, handle_of(req));
+	pages = commit_tell_pages(inode, handle_of(req), req->op);
+	error = commit_tell(inode, handle_of(req));
+	return error ? error : pages;
 }
 
 static void synced(struct request *req, int status)

@@ -178,12 +178,14 @@ static void write_show_locked(struct request *req, struct inode *inode)
 	}
 }
 
-/* A page's failure is the kernel's to tell: it tells each handle of the file once (mm/filemap.c,
- * file_check_and_advance_wb_err()), and would tell ours once more. */
 static void account_failure_locked(struct request *req, struct inode *inode, int status)
 {
 	extent_map_doubt(&inode->map, end_page(req));
-	if (!is_given_up(status) && !req->args.cached)
+	if (is_given_up(status))
+		return;
+	if (req->args.cached)
+		commit_pages_failed_locked(inode, status);
+	else
 		commit_failed_locked(inode, status);
 }
 

@@ -233,6 +233,7 @@ keep_mapped() {
 	port=$proxy mount_number 1 ,share
 	share 2
 	keep_mapped a "$dir/1/a"
+	keep b "$dir/1/a"
 	gives a ok store never
 	suspend "$middle_pid"
 	told a msync
@@ -247,7 +248,10 @@ keep_mapped() {
 	[ "$(tail -n 1 "$dir/said.a")" = EIO ]
 	gives a ok msync
 	gives a ok fsync
+	gives b EIO close
+	gives a ok close
 	let_go a
+	let_go b
 	end_mount 1
 	end_between
 }

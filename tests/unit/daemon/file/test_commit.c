@@ -83,6 +83,21 @@ static void told_by_answer__of_that_failure_alone(void **state)
 	assert_int_equal(commit_tell(inode, &a), 0);
 }
 
+/* The kernel has told whom it tells: FSYNC and FLUSH come if it had nothing to tell. */
+static void tell_pages__each_handle_that_closes_and_was_not_told(void **state)
+{
+	struct handle a = opened(), b = opened(), later;
+
+	commit_pages_failed_locked(inode, -ENOSPC);
+	assert_int_equal(commit_tell(inode, &a), 0);
+	later = opened();
+	assert_int_equal(commit_tell_pages(inode, &a, OP_FSYNC), 0);
+	assert_int_equal(commit_tell_pages(inode, &a, OP_FLUSH), 0);
+	assert_int_equal(commit_tell_pages(inode, &b, OP_FLUSH), -ENOSPC);
+	assert_int_equal(commit_tell_pages(inode, &b, OP_FLUSH), 0);
+	assert_int_equal(commit_tell_pages(inode, &later, OP_FLUSH), 0);
+}
+
 /* If no open handle could get an error, the next handle gets it. Once a caller knows it, later
  * handles do not get it. */
 static void tell__who_opens_later_if_nobody_was(void **state)
@@ -138,6 +153,7 @@ int main(void)
 		CASE(tell__of_several_failures_the_last),
 		CASE(tell__who_opens_later_if_nobody_was),
 		CASE(told_by_answer__of_that_failure_alone),
+		CASE(tell_pages__each_handle_that_closes_and_was_not_told),
 		CASE(is_at_risk__what_a_close_would_have_told),
 	};
 
