@@ -434,6 +434,18 @@ static struct release *release_all_locked(struct inode *inode, struct lock_owner
 	return r;
 }
 
+bool lock_owner_has_records(struct inode *inode, uint64_t kernel)
+{
+	const struct lock_owner *o;
+	bool has;
+
+	pthread_mutex_lock(&inode->lock);
+	o = find_records_locked(inode, kernel);
+	has = o && o->has;
+	pthread_mutex_unlock(&inode->lock);
+	return has;
+}
+
 bool lock_flush(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct inode *inode = op_of(req)->inode;

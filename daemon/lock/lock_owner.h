@@ -58,6 +58,9 @@ void lock_owner_lost_locked(struct inode *inode, uint64_t number);
 /* Whether any owner of the mount may have a lock, or asks for one. No request is under way. */
 bool lock_owners_any(struct fs *fs);
 
+/* Whether that owner of record locks, by the kernel's name, may have some. */
+bool lock_owner_has_records(struct inode *inode, uint64_t kernel);
+
 /* Gives up a lock that was granted to nobody. */
 void lock_give_up(const struct request *req, struct inode *inode, const struct rpc_lock *lock);
 /* FLUSH: gives up the owner's record locks. True: it has none. False: then(req, status) follows. */

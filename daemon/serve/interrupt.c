@@ -6,7 +6,9 @@
 
 #include "common/base/log.h"
 #include "daemon/barrier/abandoned.h"
+#include "daemon/file/handle.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/lock/lock_owner.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/request/caller.h"
@@ -27,6 +29,14 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 	       op->wait != OP_AT_ABANDONED && op->wait != OP_AT_REMOUNT &&
 	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL &&
 	       op->wait != OP_AT_CONVERSION && op->wait != OP_AT_APPEND;
+}
+
+/* A FLUSH that is held before it begins, and that gives up locks. Nobody else would, if other
+ * processes have the file open, too. A conversion ends in time, or its session does. */
+static bool gives_up_locks(const struct request *req, const struct op *op)
+{
+	return req->op == OP_FLUSH && op->wait == OP_AT_CONVERSION &&
+	       lock_owner_has_records(handle_of(req)->inode, req->args.lock_owner);
 }
 
 /* umount(8) asks for STATFS before anything else, so that waits for nobody. */
@@ -61,8 +71,8 @@ static bool interrupt_ends(struct request *req)
 	bool disconnected = remote_disconnected(req->thread);
 
 	/* An acknowledged write is done, whatever becomes of its caller. */
-	if (op->acked || (!disconnected && ends_by_itself(req, op)) || !is_looked_at(req) ||
-		(!req->replied && waits_for_ever(req)))
+	if (op->acked || (!disconnected && (ends_by_itself(req, op) || gives_up_locks(req, op))) ||
+		!is_looked_at(req) || (!req->replied && waits_for_ever(req)))
 		return false;
 	list_del(&op->interrupted);
 	if (op_cancel(req, -EINTR))

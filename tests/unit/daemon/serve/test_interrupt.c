@@ -307,6 +307,51 @@ static void held__behind_what_an_unseen_one_has_left__waits_for_its_end(void **s
 	answer(req, 0);
 }
 
+/* A program that was killed closes its files. */
+static void close_held_at_conversion(uint64_t owner)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_FLUSH);
+
+	req->args.has_fh = true;
+	req->args.fh = (uint64_t)(uintptr_t)&fx.handle;
+	req->args.lock_owner = owner;
+	req->pid = FIXTURE_ENDED;
+	req->process = FIXTURE_ENDED_PROCESS;
+	fx.fs.options.session.converts = true;
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_DRAINS);
+	way_barrier(req);
+	assert_int_equal(op_of(req)->wait, OP_AT_CONVERSION);
+}
+
+static void held__close_of_one_that_is_killed__ends(void **state)
+{
+	close_held_at_conversion(5);
+	tick_at(SIGNALLED_AT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_NONE);
+}
+
+/* Else its locks would stay for as long as another process has the file open by that handle. */
+static void held__close_that_gives_up_locks__waits(void **state)
+{
+	struct lock_owner *o = calloc(1, sizeof(*o));
+
+	assert_non_null(o);
+	*o = (struct lock_owner){.kernel = 5, .number = 1, .kind = LOCK_KIND_POSIX, .has = true};
+	list_add_tail(&fx.inode->locks->owners, &o->link);
+	close_held_at_conversion(5);
+	tick_at(SIGNALLED_AT_MS);
+	tick_at(SIGNALLED_AT_MS + WAIT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	lose();
+	tick_at(SIGNALLED_AT_MS + 2 * WAIT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	come_back();
+	atomic_store(&fx.fs.conversion->phase, CONVERSION_NONE);
+	list_del(&o->link);
+	free(o);
+}
+
 /* ---- with the server ------------------------------------------------------------------------- */
 
 static void interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later(void **state)
@@ -388,6 +433,8 @@ int main(void)
 		CASE(interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later),
 		CASE(interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later),
 		CASE(write__that_was_acknowledged__is_not_taken_back),
+		CASE(held__close_of_one_that_is_killed__ends),
+		CASE(held__close_that_gives_up_locks__waits),
 		CASE(statfs__that_takes_its_time__is_answered),
 	};
 
