@@ -447,6 +447,11 @@ static bool predecessor_lives(struct client_session *session, const struct clien
 	return lives;
 }
 
+static bool shares(const struct client_session *session)
+{
+	return session->stored.flags & ATTACH_SHARED;
+}
+
 /* Each ATTACH changes the session only when it joins. While it waits another one may want the
  * opposite. */
 static void change_and_join(struct client_request *req, struct client_session *session)
@@ -464,37 +469,15 @@ static void change_and_join(struct client_request *req, struct client_session *s
 	join(req, session);
 }
 
-static bool is_another(const struct client_session *other, const struct client_session *session)
-{
-	return other != session && other->export == session->export;
-}
-
-/* The first session that keeps this one from becoming one that writes; *n: how many there are. */
-static const struct client_session *find_other_reader(
-	const struct client_session *session, unsigned *n)
-{
-	const struct client_session *first = NULL;
-
-	*n = 0;
-	list_for_each (pos, &session->server->sessions) {
-		const struct client_session *other = list_entry(pos, struct client_session, link);
-
-		if (!is_another(other, session) || other->ending || other->said_bye ||
-			client_session_overdue(other))
-			continue;
-		if (!first)
-			first = other;
-		++*n;
-	}
-	return first;
-}
-
 /* Sessions that are ending count, too: they may still reach memory. */
 static bool has_others(const struct client_session *session)
 {
-	list_for_each (pos, &session->server->sessions)
-		if (is_another(list_entry(pos, struct client_session, link), session))
+	list_for_each (pos, &session->server->sessions) {
+		const struct client_session *other = list_entry(pos, struct client_session, link);
+
+		if (other != session && other->export == session->export)
 			return true;
+	}
 	return false;
 }
 
@@ -502,13 +485,13 @@ static bool has_others(const struct client_session *session)
  * request was refused, or waits for the end of sessions that no longer read. */
 static bool may_write_now(struct client_request *req, struct client_session *session)
 {
-	const struct client_session *other;
 	unsigned n;
+	const struct client_session *other = in_the_way_reader(session, &n);
+	bool may_wait = now_ms() < req->deadline_ms;
 
-	if (session->stored.flags & ATTACH_SHARED)
+	if (shares(session) && !other)
 		return true;
-	other = find_other_reader(session, &n);
-	if (other) {
+	if (other && !(shares(session) && may_wait)) {
 		client_request_refuse(req, -EROFS,
 			"export '%s' has %u more readers, such as %s: "
 			"unmount them first, or this one, and mount it with rw",
@@ -516,9 +499,9 @@ static bool may_write_now(struct client_request *req, struct client_session *ses
 		return false;
 	}
 	sessions_end_overdue(session->server, session->export, session);
-	if (!has_others(session))
+	if (!other && !has_others(session))
 		return true;
-	if (now_ms() < req->deadline_ms)
+	if (may_wait)
 		wait_more(req);
 	else
 		client_request_refuse(req, -EROFS, "a client that read export '%s' can't be fenced",

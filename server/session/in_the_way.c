@@ -141,3 +141,32 @@ int64_t in_the_way_ask_to_share(const struct client_request *req, const struct e
 	}
 	return next == INT64_MAX ? 0 : next;
 }
+
+/* ---- a session that reads, and wants to write ------------------------------------------------ */
+
+/* An ending session may still reach memory, and know of no other. */
+static bool reads_beside(const struct client_session *other, const struct client_session *session)
+{
+	if (other == session || other->export != session->export || other->said_bye)
+		return false;
+	if (session->stored.flags & ATTACH_SHARED)
+		return !(other->stored.flags & ATTACH_SHARED);
+	return !other->ending && !client_session_overdue(other);
+}
+
+const struct client_session *in_the_way_reader(const struct client_session *session, unsigned *n)
+{
+	const struct client_session *first = NULL;
+
+	*n = 0;
+	list_for_each (pos, &session->server->sessions) {
+		const struct client_session *other = list_entry(pos, struct client_session, link);
+
+		if (!reads_beside(other, session))
+			continue;
+		if (!first)
+			first = other;
+		++*n;
+	}
+	return first;
+}

@@ -40,4 +40,9 @@ bool in_the_way_share_now(const struct client_request *req, const struct export 
  * then. 0: there are none. */
 int64_t in_the_way_ask_to_share(const struct client_request *req, const struct export *export);
 
+/* The first session that keeps this one, which reads, from becoming one that writes; *n: how many
+ * there are. A session that shares is kept from it by those that read alone only, until they have
+ * converted or are gone. */
+const struct client_session *in_the_way_reader(const struct client_session *session, unsigned *n);
+
 #endif

@@ -224,6 +224,41 @@ static void writer__has_all_readers_converted(void **state)
 	end(3);
 }
 
+static int attach_to_write(unsigned i)
+{
+	client_drop(&clients[i]);
+	client_connect(&clients[i]);
+	clients[i].flags = BESIDE;
+	return client_attach(&clients[i], "default", clients[i].attached.session, 0, text);
+}
+
+static void begin_two_readers_of_which_one_shares(void)
+{
+	begin(0, ALONE | ATTACH_READ_ONLY);
+	begin(1, ALONE | ATTACH_READ_ONLY);
+	come(2, ALONE);
+	expect_attach(2, BESIDE, -EBUSY);
+	assert_int_equal(convert(0, CONVERT_SHARES), 0);
+}
+
+static void reader__writes_when_all_share(void **state)
+{
+	begin_two_readers_of_which_one_shares();
+	assert_int_equal(convert(1, CONVERT_SHARES), 0);
+	assert_int_equal(attach_to_write(0), 0);
+	assert_int_equal(convert(1, CONVERT_FORGOT), 0);
+	end(3);
+}
+
+/* The other one goes by what it has read, and would not learn what this one writes. */
+static void reader__does_not_write_beside_one_that_is_alone(void **state)
+{
+	begin_two_readers_of_which_one_shares();
+	assert_int_equal(attach_to_write(0), 0);
+	client_wait_closed(&clients[1]);
+	end(3);
+}
+
 /* Clients of the release before, with `noshare`, and with cache=exclusive. */
 static void old__are_refused_and_not_waited_for(void **state)
 {
@@ -535,6 +570,8 @@ int driver_run_convert(void)
 		SHARERS_TEST(second__that_waits_is_let_in_at_once),
 		SHARERS_TEST(third__asks_nothing_of_those_that_share),
 		SHARERS_TEST(writer__has_all_readers_converted),
+		SHARERS_TEST(reader__writes_when_all_share),
+		SHARERS_TEST(reader__does_not_write_beside_one_that_is_alone),
 		SHARERS_TEST(old__are_refused_and_not_waited_for),
 		SHARERS_TEST(not_now__it_stays_alone_and_is_asked_again),
 		SHARERS_TEST(leaving__the_next_has_the_export_alone),
