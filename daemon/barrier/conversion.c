@@ -426,6 +426,7 @@ static void tell_locks(struct io_thread *thread)
 	if (conversion_phase_of(fs) == CONVERSION_NONE) {
 		c->idle = 0;
 		c->locks = true;
+		record_set_alone(fs->record, false);
 		atomic_store_explicit(&c->phase, CONVERSION_DRAINS, memory_order_release);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -232,6 +232,7 @@ static int adopt_copies(struct fs *fs, const struct recorded_locks *all)
 static int adopt_locks(struct fs *fs, struct record *record)
 {
 	struct recorded_locks all = {0};
+	unsigned alone;
 	int err;
 
 	if (!fs_may_share(fs))
@@ -243,8 +244,13 @@ static int adopt_locks(struct fs *fs, struct record *record)
 		return -ENOMEM;
 	all.n = 0;
 	record_each_lock(record, copy_lock, &all);
+	/* A daemon that was killed meanwhile would leave a record that lacks some. */
+	alone = atomic_load(&record_head(record)->alone);
+	record_set_alone(record, false);
 	record_forget_locks(record);
 	err = adopt_copies(fs, &all);
+	if (!err)
+		record_set_alone(record, alone);
 	free(all.v);
 	return err;
 }

@@ -516,6 +516,9 @@ static void count_all(const struct session *s, struct rpc_counters *sum)
 
 void session_begin_anew(struct session *s)
 {
+	/* The record tells a successor of the session that has ended. */
+	if (s->record)
+		atomic_store(&record_head(s->record)->lives, 0);
 	count_all(s, &s->before);
 	s->earlier = (struct rpc_counters){0};
 	s->ended_id = s->id;

@@ -13,6 +13,8 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/lease/lease.h"
+#include "daemon/lock/local_locks.h"
+#include "daemon/record/record.h"
 #include "daemon/serve/way.h"
 #include "tests/unit/daemon/fs_fixture.h"
 
@@ -385,6 +387,24 @@ static void pin__pages_are_cached__needs_the_lease(void **state)
 	fx.inode->nopen = 0;
 }
 
+/* Some are at the server from then on. A daemon that is killed meanwhile has no successor. */
+static void locks__are_told_before_a_remount__nobody_takes_over(void **state)
+{
+	assert_int_equal(record_new(&fx.fs.record), 0);
+	atomic_store(&record_head(fx.fs.record)->lives, 1);
+	fx.fs.options.session.converts = true;
+	local_locks_begin(&fx.fs);
+	assert_true(record_can_go_on(record_head(fx.fs.record)));
+	atomic_store(&fx.fs.remount->phase, REMOUNT_COMMITS);
+	conversion_step(fx.threads[0]);
+	assert_int_equal(phase(), CONVERSION_DRAINS);
+	assert_false(record_can_go_on(record_head(fx.fs.record)));
+	conversion_is_over(&fx.fs);
+	assert_true(record_can_go_on(record_head(fx.fs.record)));
+	local_locks_end(&fx.fs);
+	record_delete(steal_ptr(&fx.fs.record));
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -405,6 +425,7 @@ int main(void)
 		TEST(back__while_it_is_alone__is_no_news),
 		TEST(back__is_over__leaves_nothing),
 		TEST(back__takes_too_long__is_tried_ever_later),
+		TEST(locks__are_told_before_a_remount__nobody_takes_over),
 		TEST(ttl__is_short_and_none_when_another_comes),
 		TEST(adopt__has_what_the_kernel_was_told),
 	};
