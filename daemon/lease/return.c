@@ -240,8 +240,8 @@ bool lease_leave_locked(
 {
 	uint8_t keep;
 
-	if (fs_is_renewing(inode->fs) || !lease_is_to_leave(inode, &keep) ||
-		!can_give_back_locked(inode, thread, &keep))
+	if (fs_is_renewing(inode->fs) || lease_keep_is_held(inode->fs) ||
+		!lease_is_to_leave(inode, &keep) || !can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = return_give_locked(inode, thread, keep);
 	lease_state_begin(inode->lease, LEASE_LEAVING);

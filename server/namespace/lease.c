@@ -466,7 +466,7 @@ static int limit(struct ns_call *c, uint8_t *type, bool *passing)
 	*passing = true;
 	if (c->req->lease.flags & LEASE_IF_FREE)
 		*type = LEASE_NONE;
-	else if (has_too_many(c))
+	else if (!(c->ctx->flags & SESSION_FORGETS) && has_too_many(c))
 		return ns_lease_refuse(c, -ENFILE, "the session has too many leases");
 	return 0;
 }
