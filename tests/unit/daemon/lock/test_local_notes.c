@@ -23,6 +23,7 @@
 #include "daemon/remote/session_private.h"
 #include "daemon/serve/fs_block.h"
 #include "daemon/serve/inode_parts.h"
+#include "tests/unit/emulated.h"
 
 enum { INO = 71, OWNERS = 3, BYTES = 40, STEPS = 5000 };
 
@@ -237,6 +238,7 @@ static void record__behind_each_instruction__has_what_was_answered(void **state)
 	int status;
 	pid_t child;
 
+	skip_if_emulated(); /* it has no ptrace(2) */
 	moments = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(moments, MAP_FAILED);
 	child = fork();

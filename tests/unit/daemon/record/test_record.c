@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/record/record.h"
+#include "tests/unit/emulated.h"
 
 static struct record *record;
 
@@ -249,8 +250,10 @@ static void record__is_whole_behind_each_instruction(void **state)
 	unsigned long steps = 0;
 	uint64_t seq = 0;
 	int status;
-	pid_t child = fork();
+	pid_t child;
 
+	skip_if_emulated(); /* it has no ptrace(2) */
+	child = fork();
 	if (!child) {
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		raise(SIGSTOP);
