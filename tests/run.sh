@@ -24,7 +24,8 @@ usage() {
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure, but for what
 		           the guest's kernel can't do
-		  names    the part of e2e that makes files, in mounts with names=local
+		  names    the part of e2e that makes files, in mounts with names=local; a part of it in mounts with
+		           share, and with both
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
 		  systemd  two machines with the systemd, the kernel and our packages of Debian 12, then of 13:
 		           boot, reboot, crash, upgrade, loss of power
@@ -434,6 +435,8 @@ stage_tsan() {
 stage_names() {
 	build dev || return 0
 	RMEMFS_TEST_NAMES=local run_areas names dev < <(printf '%s tcp\n' "${named[@]}")
+	RMEMFS_TEST_SHARE=1 run_areas share dev < <(printf '%s tcp\n' "${lone[@]}")
+	RMEMFS_TEST_SHARE=1 RMEMFS_TEST_NAMES=local run_areas share-names dev < <(printf '%s tcp\n' "${lone[@]}")
 }
 
 # Valgrind finds what sanitizers do not: memory of the server that is used before it is set.
@@ -498,6 +501,8 @@ done
 asan=(namespace) tsan=(basic shared_mmap)
 named=(namespace syscalls kill faults quota snapshot acl attributes basic full locks remount signals squash stress times
 	tmpfile twins upgrade xattr)
+# Of mounts that share from the beginning, too.
+lone=(namespace syscalls quota snapshot acl xattr)
 # Slow under the thread sanitizer, and the work of one thread only.
 one_threaded=(test_server_namespace_copy test_server_check_damage test_server_namespace_lock test_server_namespace_model test_server_meta_size
 	test_server_namespace_xattr_model)
