@@ -82,7 +82,7 @@ zero_both() {
 # leave_behind: a client dies after it has written 3 MiB beyond the end of $mnt/a, where 8 MiB are
 # allocated. $size: the file's size after the crash.
 leave_behind() {
-	local pid writer
+	local writer
 	echo begin >"$mnt/a"
 	fallocate -n -l 8M "$mnt/a"
 	mkfifo "$dir/pipe"
