@@ -457,7 +457,8 @@ static int ns_lease_choose(
 	return 0;
 }
 
-/* Applies the bounds, for a session that has no lease of the inode yet. */
+/* Applies the bounds, for a session that has no lease of the inode yet. One that begins to share
+ * needs leases of all that it has open. */
 static int limit(struct ns_call *c, uint8_t *type, bool *passing)
 {
 	*passing = false;

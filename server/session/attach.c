@@ -29,6 +29,9 @@ enum { LOG_MS = 1000, LOG_BURST = 64 };
 /* Between the end of umount(8) and that of the session. */
 enum { LEAVES_MS = 250 };
 
+/* For those that read alone to share. A client waits for 5 s for an answer (connect.c). */
+enum { READERS_SHARE_MS = 2000 };
+
 static bool waits_for_a_session(const struct client_request *req)
 {
 	return !req->rpc.attach.session;
@@ -481,27 +484,40 @@ static bool has_others(const struct client_session *session)
 	return false;
 }
 
+/* All of a mount's requests wait for its ATTACH, and its client gives that up after some seconds.
+ */
+static bool waits_for_readers(struct client_request *req, const struct client_session *session)
+{
+	in_the_way_ask_readers(session);
+	req->deadline_ms = min_i64(req->deadline_ms, req->came_ms + READERS_SHARE_MS);
+	if (now_ms() >= req->deadline_ms)
+		return false;
+	wait_more(req);
+	return true;
+}
+
 /* Whether a session that reads has the export for itself, to write, or shares it. False: the
- * request was refused, or waits for the end of sessions that no longer read. */
+ * request was refused, or waits for sessions that read alone, or no longer. */
 static bool may_write_now(struct client_request *req, struct client_session *session)
 {
 	unsigned n;
 	const struct client_session *other = in_the_way_reader(session, &n);
-	bool may_wait = now_ms() < req->deadline_ms;
 
-	if (shares(session) && !other)
-		return true;
-	if (other && !(shares(session) && may_wait)) {
+	if (other && shares(session) && waits_for_readers(req, session))
+		return false;
+	if (other) {
 		client_request_refuse(req, -EROFS,
 			"export '%s' has %u more readers, such as %s: "
 			"unmount them first, or this one, and mount it with rw",
 			session->export->name, n, other->stored.client);
 		return false;
 	}
-	sessions_end_overdue(session->server, session->export, session);
-	if (!other && !has_others(session))
+	if (shares(session))
 		return true;
-	if (may_wait)
+	sessions_end_overdue(session->server, session->export, session);
+	if (!has_others(session))
+		return true;
+	if (now_ms() < req->deadline_ms)
 		wait_more(req);
 	else
 		client_request_refuse(req, -EROFS, "a client that read export '%s' can't be fenced",

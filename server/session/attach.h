@@ -51,8 +51,9 @@
  * A channel that is attached with another ATTACH_READ_ONLY than the session has changes the
  * session, once the channel's predecessor is fenced. The server stores the change first. Then it
  * fences all the session's channels, whose keys are of the other kind. A refused ATTACH has changed
- * nothing: -EROFS if it would write what others read. So a session that has become read-only has no
- * key that writes, from the answer to the last channel's ATTACH on.
+ * nothing: -EROFS if it would write what others read. If it shares with others, those that still
+ * read alone are asked to share, too, and have some seconds for that. So a session that has become
+ * read-only has no key that writes, from the answer to the last channel's ATTACH on.
  *
  * All channels of a session speak one version of the protocol (wire_version.h), which is stored:
  * the session keeps it while its client's program runs, also when the server is upgraded meanwhile.

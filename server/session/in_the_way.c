@@ -123,6 +123,14 @@ static int64_t ask_ms(const struct client_session *session)
 	return session->not_now_ms ? session->not_now_ms + ASK_AGAIN_MS : 0;
 }
 
+static void ask_to_share(struct client_session *session)
+{
+	if (session->convert_ms)
+		return;
+	session->convert_ms = now_ms();
+	client_session_ring(session);
+}
+
 int64_t in_the_way_ask_to_share(const struct client_request *req, const struct export *export)
 {
 	int64_t now = now_ms(), next = INT64_MAX;
@@ -136,8 +144,7 @@ int64_t in_the_way_ask_to_share(const struct client_request *req, const struct e
 			next = min_i64(next, ask_ms(session));
 			continue;
 		}
-		session->convert_ms = now;
-		client_session_ring(session);
+		ask_to_share(session);
 	}
 	return next == INT64_MAX ? 0 : next;
 }
@@ -169,4 +176,14 @@ const struct client_session *in_the_way_reader(const struct client_session *sess
 		++*n;
 	}
 	return first;
+}
+
+void in_the_way_ask_readers(const struct client_session *session)
+{
+	list_for_each (pos, &session->server->sessions) {
+		struct client_session *other = list_entry(pos, struct client_session, link);
+
+		if (reads_beside(other, session) && other->stored.flags & ATTACH_CONVERTS)
+			ask_to_share(other);
+	}
 }

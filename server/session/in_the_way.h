@@ -44,5 +44,7 @@ int64_t in_the_way_ask_to_share(const struct client_request *req, const struct e
  * there are. A session that shares is kept from it by those that read alone only, until they have
  * converted or are gone. */
 const struct client_session *in_the_way_reader(const struct client_session *session, unsigned *n);
+/* Has those convert, as in_the_way_ask_to_share() does. */
+void in_the_way_ask_readers(const struct client_session *session);
 
 #endif

@@ -254,9 +254,23 @@ static void reader__writes_when_all_share(void **state)
 static void reader__does_not_write_beside_one_that_is_alone(void **state)
 {
 	begin_two_readers_of_which_one_shares();
+	assert_int_equal(attach_to_write(0), -EROFS);
+	assert_non_null(strstr(text, "has 1 more readers"));
+	assert_int_equal(convert(1, CONVERT_SHARES), 0);
 	assert_int_equal(attach_to_write(0), 0);
-	client_wait_closed(&clients[1]);
 	end(3);
+}
+
+/* Whoever it was that the first one began to share for is gone. */
+static void reader__that_is_to_write_has_the_others_asked(void **state)
+{
+	begin(0, ALONE | ATTACH_READ_ONLY);
+	begin(1, ALONE | ATTACH_READ_ONLY);
+	assert_int_equal(convert(0, CONVERT_SHARES), 0);
+	expect_no_recall(1);
+	assert_int_equal(attach_to_write(0), -EROFS);
+	expect_asked_to_share(1);
+	end(2);
 }
 
 /* Clients of the release before, with `noshare`, and with cache=exclusive. */
@@ -572,6 +586,7 @@ int driver_run_convert(void)
 		SHARERS_TEST(writer__has_all_readers_converted),
 		SHARERS_TEST(reader__writes_when_all_share),
 		SHARERS_TEST(reader__does_not_write_beside_one_that_is_alone),
+		SHARERS_TEST(reader__that_is_to_write_has_the_others_asked),
 		SHARERS_TEST(old__are_refused_and_not_waited_for),
 		SHARERS_TEST(not_now__it_stays_alone_and_is_asked_again),
 		SHARERS_TEST(leaving__the_next_has_the_export_alone),
