@@ -352,8 +352,10 @@ static void session_renewal_tell(const struct request *req, struct handle *handl
 	atomic_store(&handle->session, session);
 	if (req->op == OP_COPY)
 		atomic_store(&handle_of_target(req)->session, session);
-	if (req->op == OP_FSYNC)
+	if (req->op == OP_FSYNC) {
 		commit_tell(handle->inode, handle);
+		commit_tell_pages(handle->inode, handle, req->op);
+	}
 }
 
 /* FSYNC waits: what is lost is known when the old session is forgotten. Pages in the kernel's cache

@@ -82,14 +82,16 @@ void commit_failed_locked(struct inode *inode, int status)
 	commit_mark_locked(inode);
 }
 
-void commit_pages_failed_locked(struct inode *inode, int status)
+void commit_pages_failed(struct inode *inode, int status)
 {
 	struct commit *c = &inode->commit;
 	bool ends = fs_is_renewing(inode->fs);
 
+	pthread_mutex_lock(&inode->lock);
 	c->page_error = ends ? -EIO : status;
 	c->npage_failures++;
 	c->lost_pages |= ends;
+	pthread_mutex_unlock(&inode->lock);
 }
 
 void commit_handle_opened_locked(struct inode *inode, struct handle *handle)

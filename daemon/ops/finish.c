@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "daemon/barrier/conversion.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/commit.h"
 #include "daemon/file/inode_path.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/kcache/kernel_pages.h"
@@ -14,24 +15,31 @@
 #include "daemon/file/op_inode.h"
 
 /* If the program has unmapped the file, it may learn of the loss only from the log. */
-static void log_lost_stores(const struct request *req, int status)
+static void log_lost_stores(const struct request *req, struct inode *inode, int status)
 {
 	static struct log_ratelimit limit;
-	struct inode *inode;
 	char path[PATH_TEXT_BYTES];
 
-	if (req->op != OP_WRITE || !req->args.cached || !log_ratelimit_ok(&limit, 1000))
+	if (!log_ratelimit_ok(&limit, 1000))
 		return;
-	inode = op_inode_of(req);
 	path_describe(inode, path, sizeof(path));
-	inode_put(inode);
 	log_error("%s: %u bytes at %llu, stored into a mapping, are lost: %s", path, req->args.size,
 		(unsigned long long)req->args.offset, errno_text(status));
 }
 
+static void lose_stores(const struct request *req, int status)
+{
+	struct inode *inode = op_inode_of(req);
+
+	log_lost_stores(req, inode, status);
+	commit_pages_failed(inode, status);
+	inode_put(inode);
+}
+
 void op_refuse(struct request *req, int status)
 {
-	log_lost_stores(req, status);
+	if (req->op == OP_WRITE && req->args.cached)
+		lose_stores(req, status);
 	append_order_leave(req, status);
 	reply_error(req, status);
 }

@@ -24,20 +24,30 @@ struct sync_state {
 	uint64_t names; /* the number of the last one that was changed before; 0: none */
 };
 
+/* After the session's end, and tells then. */
+static bool begins_anew(const struct request *req)
+{
+	return fs_may_share(req->thread->fs) && op_ends_with_session(req, -EIO);
+}
+
 /* An abandoned request has no caller to tell, and its handle may be gone. */
 static int sync_tell(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
-	int pages, error;
 
 	if (req->replied)
 		return 0;
-	/* After the session's end the operation begins anew, and tells then. */
-	if (fs_may_share(inode->fs) && op_ends_with_session(req, -EIO))
+	if (begins_anew(req))
 		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
-	pages = commit_tell_pages(inode, handle_of(req), req->op);
-	error = commit_tell(inode, handle_of(req));
-	return error ? error : pages;
+	return commit_tell(inode, handle_of(req));
+}
+
+/* The kernel has looked before it sent this, so pages that fail later count for the next one. */
+static int sync_tell_pages(struct request *req)
+{
+	if (req->replied || begins_anew(req))
+		return 0;
+	return commit_tell_pages(op_of(req)->inode, handle_of(req), req->op);
 }
 
 static void synced(struct request *req, int status)
@@ -68,8 +78,9 @@ static void sync_commit(struct request *req, int status)
 {
 	static const struct op_about all = {.all = true};
 	struct inode *inode = op_of(req)->inode;
-	int failed = sync_tell(req);
+	int pages = sync_tell_pages(req), failed = sync_tell(req);
 
+	failed = failed ? failed : pages;
 	op_state(req, struct sync_state)->names =
 		name_queue_before(req->thread->fs->name_queue, &all);
 	if (req->op == OP_FLUSH && inode->fs->sharing && !req->replied)

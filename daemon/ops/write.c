@@ -110,6 +110,8 @@ static void write_answer(struct request *req, int status)
 
 	if (!status && req->args.cached && len < req->args.size)
 		status = st->why_less;
+	if (status && req->args.cached)
+		commit_pages_failed(op_of(req)->inode, status);
 	/* This answer tells the caller, so the next fsync need not. */
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
 		commit_told_by_answer(op_of(req)->inode, handle_of(req));
@@ -131,6 +133,8 @@ static void write_answer(struct request *req, int status)
 static void write_fail(struct request *req, int status)
 {
 	shared_op_of(req)->append.status = status;
+	if (req->args.cached)
+		commit_pages_failed(op_of(req)->inode, status);
 	op_finish(req, status);
 }
 
@@ -181,11 +185,7 @@ static void write_show_locked(struct request *req, struct inode *inode)
 static void account_failure_locked(struct request *req, struct inode *inode, int status)
 {
 	extent_map_doubt(&inode->map, end_page(req));
-	if (is_given_up(status))
-		return;
-	if (req->args.cached)
-		commit_pages_failed_locked(inode, status);
-	else
+	if (!is_given_up(status) && !req->args.cached)
 		commit_failed_locked(inode, status);
 }
 

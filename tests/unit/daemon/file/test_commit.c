@@ -88,7 +88,7 @@ static void tell_pages__each_handle_that_closes_and_was_not_told(void **state)
 {
 	struct handle a = opened(), b = opened(), later;
 
-	commit_pages_failed_locked(inode, -ENOSPC);
+	commit_pages_failed(inode, -ENOSPC);
 	assert_int_equal(commit_tell(inode, &a), 0);
 	later = opened();
 	assert_int_equal(commit_tell_pages(inode, &a, OP_FSYNC), 0);
