@@ -76,6 +76,8 @@ static bool describe(struct daemon *d, const char *asked, int *owner)
 		snprintf(head->place, sizeof(head->place), "%s", d->fs_options.session.mountpoint);
 	int asked_len = snprintf(head->asked, sizeof(head->asked), "%s", asked);
 
+	/* From here on it tells of the session that there is. */
+	atomic_store(&head->lives, RECORD_ENDED);
 	head->connection = d->connection;
 	head->io_threads = d->fs_options.session.io_threads;
 	head->address = *session_address(d->fs->session);
@@ -108,15 +110,16 @@ static void drop(void)
 /* From the guard's answer on the connection outlives this process. */
 static void let_live(struct daemon *d)
 {
+	unsigned before = RECORD_ENDED;
 	int err;
 
-	atomic_store(&record_head(d->record)->lives, 1);
+	atomic_compare_exchange_strong(&record_head(d->record)->lives, &before, RECORD_LIVES);
 	err = connection_guard_keep(&d->survivor, d->connection, record_fd(d->record));
 	if (!err)
 		return;
 	log_warning("%s can't be revived: its guard does not answer: %s",
 		d->fs_options.session.mountpoint, errno_text(err));
-	atomic_store(&record_head(d->record)->lives, 0);
+	atomic_store(&record_head(d->record)->lives, RECORD_ENDED);
 }
 
 void revival_keep(struct daemon *d, const char *asked)
@@ -140,7 +143,7 @@ void revival_end(struct daemon *d)
 {
 	if (!d->kept)
 		return;
-	atomic_store(&record_head(d->record)->lives, 0);
+	atomic_store(&record_head(d->record)->lives, RECORD_ENDED);
 	drop();
 	d->kept = false;
 }
@@ -242,7 +245,7 @@ static void abandon(const struct found *found)
 	struct record_head *head = record_head(found->record);
 	int err;
 
-	atomic_store(&head->lives, 0);
+	atomic_store(&head->lives, RECORD_ENDED);
 	err = head->connection ? connection_guard_abort(head->connection) : -ENOENT;
 	if (err && err != -ENOENT)
 		log_warning(

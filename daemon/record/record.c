@@ -180,7 +180,7 @@ bool record_is_whole(const struct record *r)
 
 bool record_can_go_on(const struct record_head *head)
 {
-	return atomic_load(&head->lives) && atomic_load(&head->alone);
+	return atomic_load(&head->lives) == RECORD_LIVES && atomic_load(&head->alone);
 }
 
 void record_set_alone(struct record *r, bool alone)

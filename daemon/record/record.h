@@ -112,13 +112,19 @@ struct record_thread {
 	struct record_slot slots[RECORD_SLOTS];
 };
 
+enum record_life {
+	RECORD_ENDED, /* or is not there yet */
+	RECORD_LIVES,
+	RECORD_OUTDATED, /* the session that it tells of has ended */
+};
+
 struct record_head {
 	uint64_t magic;
 	uint32_t version, wire_version;
 	uint64_t bytes; /* of the whole record */
 	/* A successor can go on: the descriptors are with the service manager, and the mount has
 	 * not ended. */
-	atomic_uint lives;
+	atomic_uint lives; /* enum record_life */
 	/* And nobody else may be at the export by now, with whom it shares: record_set_alone(). */
 	atomic_uint alone;
 	/* Counts daemons: each one that takes the record raises it, so that what watches for the

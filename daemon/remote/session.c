@@ -518,7 +518,7 @@ void session_begin_anew(struct session *s)
 {
 	/* The record tells a successor of the session that has ended. */
 	if (s->record)
-		atomic_store(&record_head(s->record)->lives, 0);
+		atomic_store(&record_head(s->record)->lives, RECORD_OUTDATED);
 	count_all(s, &s->before);
 	s->earlier = (struct rpc_counters){0};
 	s->ended_id = s->id;

@@ -391,7 +391,7 @@ static void pin__pages_are_cached__needs_the_lease(void **state)
 static void locks__are_told_before_a_remount__nobody_takes_over(void **state)
 {
 	assert_int_equal(record_new(&fx.fs.record), 0);
-	atomic_store(&record_head(fx.fs.record)->lives, 1);
+	atomic_store(&record_head(fx.fs.record)->lives, RECORD_LIVES);
 	fx.fs.options.session.converts = true;
 	local_locks_begin(&fx.fs);
 	assert_true(record_can_go_on(record_head(fx.fs.record)));

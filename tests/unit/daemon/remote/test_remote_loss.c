@@ -366,9 +366,9 @@ static void session__that_has_ended_is_followed_by_another(void **state)
 	for (unsigned i = 0; i < b.d.nthreads; i++)
 		remote_begin_anew(&b.d.threads[i]);
 	assert_int_equal(record_new(&b.d.session->record), 0);
-	atomic_store(&record_head(b.d.session->record)->lives, 1);
+	atomic_store(&record_head(b.d.session->record)->lives, RECORD_LIVES);
 	session_begin_anew(b.d.session);
-	assert_int_equal(atomic_load(&record_head(b.d.session->record)->lives), 0);
+	assert_int_equal(atomic_load(&record_head(b.d.session->record)->lives), RECORD_OUTDATED);
 	record_delete(steal_ptr(&b.d.session->record));
 	assert_false(session_is_made(b.d.session));
 	drive_until(&b.d, atomic_load(&b.script.nattached) == 4);
