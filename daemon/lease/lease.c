@@ -39,8 +39,9 @@ void lease_end_locked(struct inode *inode)
 
 	assert(l->state == LEASE_IDLE);
 	lease_set_type_locked(inode, NULL, LEASE_NONE);
-	l->pinned = l->unsure = false;
+	l->pinned = l->unsure = l->evicted = l->closing = false;
 	l->returned = inode->lease_number;
+	l->recalled = 0;
 	inode_unsure_locked(inode);
 }
 

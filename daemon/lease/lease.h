@@ -205,7 +205,8 @@ void lease_settle(struct inode *inode, struct io_thread *thread);
 void lease_forget_locked(struct inode *inode);
 /* Whether an operation uses it, or waits for it. */
 bool lease_is_used_locked(const struct inode *inode);
-/* The inode goes back as a whole (inode_return.h): its lease is gone here. */
+/* The inode goes back as a whole (inode_return.h), or the mount is alone again: its lease is gone
+ * here, and recalls of it are answered. */
 void lease_end_locked(struct inode *inode);
 
 /* ---- of a mount that moves to another daemon (handover/sharing.h) ---------------------------- */

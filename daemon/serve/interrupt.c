@@ -32,10 +32,10 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 }
 
 /* A FLUSH that is held before it begins, and that gives up locks. Nobody else would, if other
- * processes have the file open, too. A conversion ends in time, or its session does. */
+ * processes have the file open, too. A conversion ends in time while the server is there. */
 static bool gives_up_locks(const struct request *req, const struct op *op)
 {
-	return req->op == OP_FLUSH && op->wait == OP_AT_CONVERSION &&
+	return req->op == OP_FLUSH && !req->replied && op->wait == OP_AT_CONVERSION &&
 	       lock_owner_has_records(handle_of(req)->inode, req->args.lock_owner);
 }
 

@@ -33,7 +33,6 @@ is_set() {
 	done
 }
 
-# Kills the daemon: its uncommitted changes are lost.
 @test "what is set of an open file is seen by every name, and stays when it is closed" {
 	exec {fd}>"$mnt/file"
 	ln "$mnt/file" "$mnt/second"
