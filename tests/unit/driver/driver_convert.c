@@ -261,7 +261,7 @@ static void reader__does_not_write_beside_one_that_is_alone(void **state)
 	end(3);
 }
 
-/* Whoever it was that the first one began to share for is gone. */
+/* The client that it began to share for has gone again. */
 static void reader__that_is_to_write_has_the_others_asked(void **state)
 {
 	begin(0, ALONE | ATTACH_READ_ONLY);
