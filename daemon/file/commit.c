@@ -85,12 +85,12 @@ void commit_failed_locked(struct inode *inode, int status)
 void commit_pages_failed(struct inode *inode, int status)
 {
 	struct commit *c = &inode->commit;
-	bool ends = fs_is_renewing(inode->fs);
+	bool room = status == -ENOSPC || status == -EDQUOT;
 
 	pthread_mutex_lock(&inode->lock);
-	c->page_error = ends ? -EIO : status;
+	c->page_error = room ? status : -EIO;
 	c->npage_failures++;
-	c->lost_pages |= ends;
+	c->lost_pages |= session_has_ended(inode->fs->session);
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -94,7 +94,8 @@ bool commit_lacks_data(struct inode *inode);
 
 /* A write's data did not get where it belongs. */
 void commit_failed_locked(struct inode *inode, int status);
-/* The kernel is about to be told that a page of its cache was not written back. */
+/* The kernel is about to be told that a page of its cache was not written back. Closes tell EIO, or
+ * that there is no room. */
 void commit_pages_failed(struct inode *inode, int status);
 /* The handle is opened: its user is to be told of failures from now on. */
 void commit_handle_opened_locked(struct inode *inode, struct handle *handle);

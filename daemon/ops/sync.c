@@ -21,6 +21,7 @@ struct sync_state {
 		struct op op;
 		struct shared_op shared;
 	};
+	int pages;      /* the error to be told of pages that were not written back */
 	uint64_t names; /* the number of the last one that was changed before; 0: none */
 };
 
@@ -78,9 +79,10 @@ static void sync_commit(struct request *req, int status)
 {
 	static const struct op_about all = {.all = true};
 	struct inode *inode = op_of(req)->inode;
-	int pages = sync_tell_pages(req), failed = sync_tell(req);
+	int failed = sync_tell(req);
 
-	failed = failed ? failed : pages;
+	if (!failed)
+		failed = op_state(req, struct sync_state)->pages;
 	op_state(req, struct sync_state)->names =
 		name_queue_before(req->thread->fs->name_queue, &all);
 	if (req->op == OP_FLUSH && inode->fs->sharing && !req->replied)
@@ -93,6 +95,7 @@ static void sync_commit(struct request *req, int status)
 
 static void sync_file(struct request *req)
 {
+	op_state(req, struct sync_state)->pages = sync_tell_pages(req);
 	if (op_wait_acknowledged(req, sync_commit))
 		sync_commit(req, 0);
 }

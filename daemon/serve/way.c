@@ -7,6 +7,7 @@
 #include "daemon/barrier/conversion.h"
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/commit.h"
 #include "daemon/file/inherited.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/file/revived.h"
@@ -79,6 +80,8 @@ static void is_known(struct request *req, int status)
 		return;
 	}
 	append_order_leave(req, status);
+	if (req->op == OP_WRITE && req->args.cached)
+		commit_pages_failed(op_of(req)->inode, status);
 	op_finish(req, status);
 }
 

@@ -29,8 +29,9 @@ enum { LOG_MS = 1000, LOG_BURST = 64 };
 /* Between the end of umount(8) and that of the session. */
 enum { LEAVES_MS = 250 };
 
-/* For those that read alone to share. A client waits for 5 s for an answer (connect.c). */
-enum { READERS_SHARE_MS = 2000 };
+/* For those that read alone to share: their kernels forget within a quarter of the lease time. A
+ * client waits for 5 s for an answer (connect.c). */
+enum { READERS_SHARE_MS = 4000 };
 
 static bool waits_for_a_session(const struct client_request *req)
 {
@@ -488,10 +489,13 @@ static bool has_others(const struct client_session *session)
  */
 static bool waits_for_readers(struct client_request *req, const struct client_session *session)
 {
+	int64_t wait_ms = min_i64(READERS_SHARE_MS, session->server->lease_ms * 2 / 5);
+	int64_t until_ms = min_i64(req->deadline_ms, req->came_ms + wait_ms);
+
 	in_the_way_ask_readers(session);
-	req->deadline_ms = min_i64(req->deadline_ms, req->came_ms + READERS_SHARE_MS);
-	if (now_ms() >= req->deadline_ms)
+	if (now_ms() >= until_ms)
 		return false;
+	req->held_ms = until_ms;
 	wait_more(req);
 	return true;
 }

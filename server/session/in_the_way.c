@@ -157,7 +157,8 @@ static bool reads_beside(const struct client_session *other, const struct client
 	if (other == session || other->export != session->export || other->said_bye)
 		return false;
 	if (session->stored.flags & ATTACH_SHARED)
-		return !(other->stored.flags & ATTACH_SHARED);
+		return !(other->stored.flags & ATTACH_SHARED) ||
+		       other->stored.flags & SESSION_FORGETS;
 	return !other->ending && !client_session_overdue(other);
 }
 
@@ -183,7 +184,8 @@ void in_the_way_ask_readers(const struct client_session *session)
 	list_for_each (pos, &session->server->sessions) {
 		struct client_session *other = list_entry(pos, struct client_session, link);
 
-		if (reads_beside(other, session) && other->stored.flags & ATTACH_CONVERTS)
+		if (reads_beside(other, session) && other->stored.flags & ATTACH_CONVERTS &&
+			ask_ms(other) <= now_ms())
 			ask_to_share(other);
 	}
 }

@@ -9,15 +9,18 @@
 #include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
+#include "daemon/remote/session_private.h"
 #include "daemon/serve/fs_block.h"
 
 static struct fs fs;
 static struct fs_parts parts;
 static struct inode *inode;
+static struct session session;
 
 static int setup(void **state)
 {
 	fs_wire(&fs, &parts);
+	fs.session = &session;
 	if (inode_table_init(fs.inodes, &inode_parts_hooks))
 		return -1;
 	grants_init(fs.grants);
@@ -96,6 +99,8 @@ static void tell_pages__each_handle_that_closes_and_was_not_told(void **state)
 	assert_int_equal(commit_tell_pages(inode, &b, OP_FLUSH), -ENOSPC);
 	assert_int_equal(commit_tell_pages(inode, &b, OP_FLUSH), 0);
 	assert_int_equal(commit_tell_pages(inode, &later, OP_FLUSH), 0);
+	commit_pages_failed(inode, -ECANCELED);
+	assert_int_equal(commit_tell_pages(inode, &later, OP_FLUSH), -EIO);
 }
 
 /* If no open handle could get an error, the next handle gets it. Once a caller knows it, later
