@@ -485,8 +485,7 @@ static bool has_others(const struct client_session *session)
 	return false;
 }
 
-/* All of a mount's requests wait for its ATTACH, and its client gives that up after some seconds.
- */
+/* All of a mount's requests wait for its ATTACH, so not for long. */
 static bool waits_for_readers(struct client_request *req, const struct client_session *session)
 {
 	int64_t wait_ms = min_i64(READERS_SHARE_MS, session->server->lease_ms * 2 / 5);

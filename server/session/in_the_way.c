@@ -125,8 +125,6 @@ static int64_t ask_ms(const struct client_session *session)
 
 static void ask_to_share(struct client_session *session)
 {
-	if (session->convert_ms)
-		return;
 	session->convert_ms = now_ms();
 	client_session_ring(session);
 }

@@ -543,6 +543,43 @@ static void forgotten__is_recalled_when_it_has_left(void **state)
 	leave(6);
 }
 
+/* The mount is about to be alone again. */
+static void forgotten__while_leases_are_held__stays(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	inode_forget(fx.inode, 1);
+	lease_settle(fx.inode, &fx.thread);
+	lease_keep_hold(&fx.fs, true);
+	lease_keep_flush(&fx.thread);
+	assert_nothing_sent();
+	lease_keep_hold(&fx.fs, false);
+	recall(5, LEASE_NONE);
+	call = take_return(5, LEASE_NONE, RETURN_UNPIN);
+	inode_remember(fx.inode);
+	answer(call, 0);
+}
+
+/* It is alone then, and who has asked is gone. */
+static void recall__while_leases_are_held__is_over_with_them(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	lease_keep_hold(&fx.fs, true);
+	recall(5, LEASE_NONE);
+	lease_evict(inode_ref(fx.inode), &fx.thread);
+	assert_nothing_sent();
+	pthread_mutex_lock(&fx.inode->lock);
+	lease_end_locked(fx.inode);
+	pthread_mutex_unlock(&fx.inode->lock);
+	lease_keep_hold(&fx.fs, false);
+	lease_settle(fx.inode, &fx.thread);
+	lease_keep_flush(&fx.thread);
+	assert_nothing_sent();
+}
+
 static void forgotten__with_something_to_commit__leaves_after_that(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
@@ -871,6 +908,8 @@ int main(void)
 		CASE(forgotten__and_looked_up_again__stays),
 		CASE(forgotten__is_recalled_as_any_other),
 		CASE(forgotten__is_recalled_when_it_has_left),
+		CASE(forgotten__while_leases_are_held__stays),
+		CASE(recall__while_leases_are_held__is_over_with_them),
 		CASE(forgotten__with_something_to_commit__leaves_after_that),
 		CASE(close__of_a_file_without_a_name__returns_at_once),
 		CASE(close__of_what_may_not_be_kept__returns_at_once),

@@ -674,6 +674,11 @@ static void bound__what_is_needed_is_had_beyond_it(void **state)
 	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ENFILE);
 	take(1, ino, LEASE_SHARED, LEASE_IF_FREE);
 	assert_false(fx.rep.entry.lease.passing);
+	/* One that begins to share has the file open. */
+	as(0);
+	fx.ctx.flags |= SESSION_FORGETS;
+	assert_int_equal(lease(ino, LEASE_SHARED, LEASE_PIN), 0);
+	expect_lease(LEASE_SHARED);
 }
 
 static void bound__counts_what_is_committed(void **state)
