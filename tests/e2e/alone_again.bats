@@ -44,7 +44,7 @@ other_goes() {
 }
 
 needs_open_files() {
-	maps_past_cache || skip "this kernel keeps the files that are open on a mount that is alone in its cache"
+	needs_linux_6_9 "older ones keep the files that are open on a mount that is alone in their cache"
 }
 
 @test "files that others have changed while they were open here" {

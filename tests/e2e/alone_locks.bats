@@ -357,7 +357,7 @@ is_alone_again() {
 }
 
 @test "locks that are had or waited for when it is alone again stay at the server" {
-	maps_past_cache || skip "before Linux 6.9 it is not alone again while a file is open"
+	needs_linux_6_9 "before, it is not alone again while a file is open"
 	use_lease 1
 	start_server
 	come 1

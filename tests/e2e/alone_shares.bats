@@ -66,9 +66,9 @@ ended_well() {
 	[ $(($(status_of '.sessions[0].requests') - before)) -lt 10 ]
 }
 
-# reads: how often the kernel has asked mount 1 for bytes.
-reads() {
-	rmemfsctl status --json "$dir/1" | jq .operations.read.count
+# bytes_read: how many bytes the kernel has asked mount 1 for.
+bytes_read() {
+	rmemfsctl status --json "$dir/1" | jq .operations.read.bytes
 }
 
 # bats test_tags=once
@@ -79,9 +79,10 @@ reads() {
 	head -c 1M /dev/urandom >"$dir/bytes"
 	cp "$dir/bytes" "$dir/1/file"
 	cmp "$dir/bytes" "$dir/1/file"
-	before=$(reads)
+	before=$(bytes_read)
 	for _ in {1..20}; do cmp "$dir/bytes" "$dir/1/file"; done
-	[ "$(reads)" -eq "$before" ]
+	# It may give pages up at any time, but not most of them.
+	[ $(($(bytes_read) - before)) -lt $((5 << 20)) ]
 	exec 6<"$dir/1/file"
 	head -c 8 <&6 >/dev/null
 	for n in {1..50}; do
@@ -189,10 +190,6 @@ maps() {
 	exec 5>"$dir/go"
 }
 
-answered() {
-	[ "$(tail -n 1 "$dir/answers")" = "$1" ]
-}
-
 # bats test_tags=nightly
 @test "a mapping from before goes on, and shows what the other mount writes" {
 	local map
@@ -297,35 +294,6 @@ answered() {
 	[[ $said == *"for itself alone (exclusive, or cache=exclusive)"* ]]
 }
 
-@test "before Linux 6.9 another mount waits until files that were open for writing are closed" {
-	! maps_past_cache || skip "this kernel shares such files"
-	start_server
-	mount_number 1 ''
-	mkdir "$dir/2"
-	exec 6>"$dir/1/file"
-	echo one >&6
-	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$dir/2" >>"$dir/mount.2.log" 2>&1 3>&- 6>&- &
-	mounts[2]=$!
-	until_true 20 grep -q "has files open for writing that it can't share" "$dir/mount.2.log"
-	grep -q 'files that are open for writing keep it out: 1' "$dir/mount.1.log"
-	[ "$(rmemfsctl status --json "$dir/1" | jq .sharing.keep_out)" = 1 ]
-	rmemfsctl status "$dir/1" | grep -q 'another mount waits until files that are open for writing are closed: 1$'
-	rmemfs-metrics --once --server "$socket" >"$dir/metrics"
-	grep -q '^rmemfs_mount_keep_out_files{.*} 1$' "$dir/metrics"
-	grep -qx 'rmemfs_export_keep_out_sessions{export="default"} 1' "$dir/metrics"
-	rmemfsctl status "$socket" | grep -q 'keeps another mount out: files are open for writing$'
-	echo two >&6
-	cat "$dir/1/file"
-	is_alone 1
-	exec 6>&-
-	arrived 2
-	echo three >>"$dir/2/file"
-	diff <(printf '%s\n' one two three) "$dir/1/file"
-	diff <(printf '%s\n' one two three) "$dir/2/file"
-	[ "$(rmemfsctl status --json "$dir/1" | jq -c .sharing)" = '{"begun":1,"ended":0,"under_way":false,"keep_out":0}' ]
-	nobody_was_late
-}
-
 # bats test_tags=nightly
 @test "a mount at the place of one that was unmounted lazily, and is in use, works beside it" {
 	local first
@@ -398,19 +366,6 @@ answered() {
 	[ "$(cat "$dir/2/file")" = here ]
 }
 
-# writes_to FILE: a program has it open, and writes each line that comes by descriptor 5.
-writes_to() {
-	mkfifo "$dir/go"
-	{
-		exec 6>"$1"
-		while read -r line; do
-			echo "$line" >&6 && echo "wrote $line" || echo "lost $line"
-		done <"$dir/go" >"$dir/answers" 2>/dev/null
-	} 3>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
-}
-
 # bats test_tags=fenced,nightly
 @test "one that stands still is ended after the lease time, and comes back as one of several" {
 	use_lease 3
@@ -433,29 +388,6 @@ writes_to() {
 	wait "${pids[0]}"
 	pids=()
 	[ "$(cat "$dir/2/open")" = two ]
-}
-
-# bats test_tags=fenced
-@test "before Linux 6.9 one that stands still with a file open for writing has lost its session" {
-	! maps_past_cache || skip "this kernel shares such files"
-	use_lease 3
-	start_server
-	mount_number 1 ''
-	writes_to "$dir/1/open"
-	echo zero >&5
-	until_true 20 answered 'wrote zero'
-	kill -STOP "${mounts[1]}"
-	come 2 5>&-
-	echo after >"$dir/2/file"
-	kill -CONT "${mounts[1]}"
-	until_true 30 grep -q "session lost: .*files are open for writing, which this kernel can't share" "$dir/mount.1.log"
-	echo one >&5
-	until_true 20 answered 'lost one'
-	exec 5>&-
-	wait "${pids[0]}"
-	pids=()
-	if stat "$dir/1/file"; then return 1; fi
-	[ "$(cat "$dir/2/file")" = after ]
 }
 
 # bats test_tags=nightly

@@ -78,7 +78,7 @@ converted() {
 
 # converted_under_load CYCLES [OPTIONS]: the same without mappings, and without a rest.
 converted_under_load() {
-	maps_past_cache || skip "before Linux 6.9 it is not alone again while a file is open"
+	needs_linux_6_9 "before, it is not alone again while a file is open"
 	conversions "$1" "${2:-}" first --unmapped
 }
 

@@ -38,6 +38,15 @@ maps_past_cache() {
 	[ "$(printf '6.9\n%s\n' "$release" | sort -V | head -n 1)" = 6.9 ]
 }
 
+# What only one kind of kernel can do. (../run.sh permits a skip for these reasons, and no other.)
+needs_linux_6_9() {
+	maps_past_cache || skip "needs Linux 6.9: $1"
+}
+
+needs_linux_before_6_9() {
+	! maps_past_cache || skip "needs Linux before 6.9: $1"
+}
+
 # come N [OPTIONS]: makes a mount that shares when another one comes, whatever is open there.
 come() {
 	mount_number "$1" "$(to_come)${2:-}"
@@ -72,6 +81,25 @@ is_alone() {
 begin() {
 	start_server
 	share "$@"
+}
+
+# writes_to FILE: a program of ${pids[@]} has it open, and writes each line that comes by descriptor 5. Its answers are
+# in $dir/answers.
+writes_to() {
+	mkfifo "$dir/go"
+	{
+		exec 6>"$1"
+		while read -r line; do
+			echo "$line" >&6 && echo "wrote $line" || echo "lost $line"
+		done <"$dir/go" >"$dir/answers" 2>/dev/null
+	} 3>&- &
+	pids+=($!)
+	exec 5>"$dir/go"
+}
+
+# answered LINE: the last answer is that.
+answered() {
+	[ "$(tail -n 1 "$dir/answers")" = "$1" ]
 }
 
 # end_programs: the processes ${pids[@]}, which end when the file $dir/enough is there, or by themselves.

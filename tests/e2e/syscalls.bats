@@ -83,7 +83,7 @@ area() {
 # These see in /proc/locks who waits: locks of a mount that never shares are the kernel's. Others:
 # alone_locks.bats, shared_locks.bats.
 with_kernels_locks() {
-	[ -z "$share_mode" ] || skip "a mount that shares keeps them at the server"
+	[ -z "$share_mode" ] || skip "needs a mount that is alone: else the server keeps them"
 	umount_rmem
 	mount_rmem -o allow_other,suid,dev,exclusive
 	area "$1"

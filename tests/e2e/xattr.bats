@@ -369,7 +369,7 @@ ask_often() {
 }
 
 @test "asking for what is not there, and writing, costs no RPC for attributes" {
-	[ -z "$share_mode" ] || skip "a mount that shares asks for what others may have changed"
+	[ -z "$share_mode" ] || skip "needs a mount that is alone: others may have changed it"
 	umount_rmem
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 	before=$(total rpcs)
