@@ -187,12 +187,6 @@ void conversion_wanted(struct io_thread *thread)
 
 /* ---- what comes meanwhile -------------------------------------------------------------------- */
 
-/* The kernel's own: an operation may wait for it. */
-static bool conversion_is_for_cache(const struct request *req)
-{
-	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
-}
-
 /* A program that closes a file may be about to end, and no signal tells of that. */
 static bool conversion_is_looked_after(const struct request *req)
 {
@@ -203,7 +197,7 @@ bool conversion_enter(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
 	bool passes = conversion_phase_of(fs) == CONVERSION_DRAINS &&
-		      (conversion_is_for_cache(req) || append_order_is_waited_for(req));
+		      (request_is_for_cache(req) || append_order_is_waited_for(req));
 
 	if (!conversion_holds(fs) || passes || req->op == OP_STATFS)
 		return true;
@@ -234,7 +228,7 @@ static void count_running(struct request *req, void *arg)
 
 	if (is_held_by_us(req, op_of(req)) || req->op == OP_STATFS)
 		return;
-	running->n += !(running->drains && conversion_is_for_cache(req));
+	running->n += !(running->drains && request_is_for_cache(req));
 }
 
 static bool conversion_is_idle(struct io_thread *thread, bool drains)

@@ -307,13 +307,6 @@ static struct handle *handle_for_data(const struct request *req)
 	return req->args.has_fh && is_about_data(req) ? handle_of(req) : NULL;
 }
 
-/* The kernel's own: it may name any handle of the file, and that handle's user does not see the
- * answer. */
-static bool is_for_cache(const struct request *req)
-{
-	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
-}
-
 void session_renewal_handle_opened(struct fs *fs, struct handle *handle)
 {
 	handle->session = atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
@@ -347,7 +340,7 @@ static void session_renewal_tell(const struct request *req, struct handle *handl
 {
 	unsigned session = atomic_load(&req->thread->fs->renewal->session);
 
-	if (is_for_cache(req))
+	if (request_is_for_cache(req))
 		return;
 	atomic_store(&handle->session, session);
 	if (req->op == OP_COPY)
@@ -365,7 +358,7 @@ static bool is_refused(const struct request *req, const struct handle *handle, b
 {
 	bool stale = is_stale(req->thread->fs, handle);
 
-	if (is_for_cache(req))
+	if (request_is_for_cache(req))
 		return running || (req->op == OP_READ && is_unlocked(handle));
 	if (req->op == OP_FSYNC && running)
 		return false;
