@@ -63,6 +63,7 @@ void describe_options(struct fs *fs, struct mount_state *state)
 	state->cache = (uint8_t)fs->options.cache;
 	state->access = (uint8_t)atomic_load(&fs->access->mode);
 	state->nodiratime = atomic_load(&fs->access->nodiratime);
+	state->revived = fs->revived;
 }
 
 static int refuse_busy(struct fs *fs, uint64_t ino, char *why, size_t whylen)
@@ -228,6 +229,7 @@ int describe_adopt_options(struct fs *fs, const struct mount_state *state, char 
 	fs->features = state->features;
 	atomic_store(&fs->access->mode, (enum access_mode)state->access);
 	atomic_store(&fs->access->nodiratime, state->nodiratime);
+	fs->revived = state->revived;
 	return 0;
 }
 

@@ -28,6 +28,7 @@ static void describe_handle(const struct handle *handle, struct handle_state *st
 		.flushed = handle->flushed,
 		.appended = atomic_load(&handle->appended),
 		.told = handle->told,
+		.told_pages = handle->told_pages,
 		.stores = handle->stores,
 		.stale = session_renewal_handle_is_stale(handle->inode->fs, handle),
 		.unlocked = atomic_load(&handle->unlocked),
@@ -79,6 +80,9 @@ int inodes_describe(struct inode *inode, struct inode_state *state)
 		.error = inode->commit.error,
 		.nfailures = inode->commit.nfailures,
 		.told = inode->commit.told,
+		.page_error = inode->commit.page_error,
+		.npage_failures = inode->commit.npage_failures,
+		.names_error = inode->names_error,
 		.read_from = inode->drop->read_from,
 		.read_to = inode->drop->read_to,
 	};
@@ -117,6 +121,7 @@ static int adopt_handle_locked(struct inode *inode, const struct handle_state *s
 	handle->appends = state->appends;
 	handle->flushed = state->flushed;
 	handle->told = state->told;
+	handle->told_pages = state->told_pages;
 	handle->opened_by = state->opened_by;
 	atomic_store(&handle->appended, state->appended);
 	handle->stores = state->stores;
@@ -152,6 +157,9 @@ static void adopt_fields_locked(struct inode *inode, const struct inode_state *s
 	inode->commit.error = state->error;
 	inode->commit.nfailures = state->nfailures;
 	inode->commit.told = state->told;
+	inode->commit.page_error = state->page_error;
+	inode->commit.npage_failures = state->npage_failures;
+	inode->names_error = state->names_error;
 	inode->drop->read_from = state->read_from;
 	inode->drop->read_to = state->read_to;
 	commit_mark_locked(inode);

@@ -23,7 +23,7 @@ struct handle_state {
 	uint8_t kind;                            /* enum open_kind */
 	bool writes, appends, flushed, appended; /* handle.h */
 	bool stores, stale, unlocked;            /* of mounts that share: session_renewal.h */
-	uint64_t told;
+	uint64_t told, told_pages;
 	uint64_t opened_by; /* not described: handle.h */
 };
 
@@ -34,9 +34,10 @@ struct inode_state {
 	bool attr_valid, sized, changed, stale, orphan, nameless, returned, caps;
 	uint32_t nopen; /* of files the handles, of directories the times that they are open */
 	/* commit.h */
-	int32_t error;
-	uint64_t nfailures;
+	int32_t error, page_error;
+	uint64_t nfailures, npage_failures;
 	bool told;
+	int32_t names_error;
 	uint64_t read_from, read_to; /* stale_pages.h */
 	uint32_t nhandles;
 };

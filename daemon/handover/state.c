@@ -171,7 +171,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	const struct fs_features *f = &state->features;
 	const bool *const features[] = {&f->direct_io_allow_mmap, &f->parallel_direct_writes,
 		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback, &f->resend};
-	const bool *const flags[] = {&state->nodiratime};
+	const bool *const flags[] = {&state->nodiratime, &state->revived};
 
 	wire_put_u64(w, magic);
 	wire_put_u32(w, HANDOVER_VERSION);
@@ -183,7 +183,7 @@ void state_put(struct wire_out *w, const struct mount_state *state)
 	state_put_flags(w, features, 6);
 	wire_put_u8(w, state->cache);
 	wire_put_u8(w, state->access);
-	state_put_flags(w, flags, 1);
+	state_put_flags(w, flags, 2);
 	wire_put_u32(w, state->told.ttl_ms);
 	wire_put_u32(w, state->told.left_ms);
 }
@@ -202,7 +202,7 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	struct fs_features *f = &state->features;
 	bool *const features[] = {&f->direct_io_allow_mmap, &f->parallel_direct_writes,
 		&f->handle_killpriv_v2, &f->evictions_seen, &f->writeback, &f->resend};
-	bool *const flags[] = {&state->nodiratime};
+	bool *const flags[] = {&state->nodiratime, &state->revived};
 	bool ours = wire_get_u64(r) == magic;
 	uint32_t version = wire_get_u32(r);
 
@@ -220,7 +220,7 @@ int state_get(struct wire_in *r, struct mount_state *state)
 	state_get_flags(r, features, 6);
 	state->cache = wire_get_u8(r);
 	state->access = wire_get_u8(r);
-	state_get_flags(r, flags, 1);
+	state_get_flags(r, flags, 2);
 	state->told.ttl_ms = wire_get_u32(r);
 	state->told.left_ms = wire_get_u32(r);
 	r->truncated |= state->cache > CACHE_EXCLUSIVE || state->access > ACCESS_NEVER;
@@ -241,10 +241,22 @@ void state_put_inode(struct wire_out *w, const struct inode_state *i)
 	state_put_flags(w, flags, 9);
 	wire_put_u32(w, i->nopen);
 	wire_put_u32(w, (uint32_t)i->error);
+	wire_put_u32(w, (uint32_t)i->page_error);
+	wire_put_u32(w, (uint32_t)i->names_error);
 	wire_put_u64(w, i->nfailures);
+	wire_put_u64(w, i->npage_failures);
 	wire_put_u64(w, i->read_from);
 	wire_put_u64(w, i->read_to);
 	wire_put_u32(w, i->nhandles);
+}
+
+/* 0 or -errno. */
+static int32_t get_error(struct wire_in *r)
+{
+	int32_t error = (int32_t)wire_get_u32(r);
+
+	r->truncated |= error > 0 || error < -4095;
+	return error;
 }
 
 int state_get_inode(struct wire_in *r, struct inode_state *i)
@@ -258,12 +270,14 @@ int state_get_inode(struct wire_in *r, struct inode_state *i)
 	get_attr(r, &i->attr);
 	state_get_flags(r, flags, 9);
 	i->nopen = wire_get_u32(r);
-	i->error = (int32_t)wire_get_u32(r);
+	i->error = get_error(r);
+	i->page_error = get_error(r);
+	i->names_error = get_error(r);
 	i->nfailures = wire_get_u64(r);
+	i->npage_failures = wire_get_u64(r);
 	i->read_from = wire_get_u64(r);
 	i->read_to = wire_get_u64(r);
 	i->nhandles = wire_get_u32(r);
-	r->truncated |= i->error > 0 || i->error < -4095;
 	return r->truncated ? -EPROTO : 0;
 }
 
@@ -274,6 +288,7 @@ void state_put_handle(struct wire_out *w, const struct handle_state *h)
 
 	wire_put_u64(w, h->number);
 	wire_put_u64(w, h->told);
+	wire_put_u64(w, h->told_pages);
 	wire_put_u32(w, h->kind);
 	state_put_flags(w, flags, 7);
 }
@@ -286,6 +301,7 @@ int state_get_handle(struct wire_in *r, struct handle_state *h)
 
 	h->number = wire_get_u64(r);
 	h->told = wire_get_u64(r);
+	h->told_pages = wire_get_u64(r);
 	kind = wire_get_u32(r);
 	r->truncated |= kind > UINT8_MAX;
 	h->kind = (uint8_t)kind;

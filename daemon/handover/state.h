@@ -21,10 +21,10 @@
 #include "daemon/remote/session_handover.h"
 
 enum {
-	HANDOVER_VERSION = 6,
+	HANDOVER_VERSION = 7,
 	STATE_HEAD_BYTES = 40, /* magic, version, and the three numbers behind it */
-	STATE_INODE_BYTES = 144,
-	STATE_HANDLE_BYTES = 24,
+	STATE_INODE_BYTES = 160,
+	STATE_HANDLE_BYTES = 32,
 };
 
 struct mount_state {
@@ -32,6 +32,7 @@ struct mount_state {
 	struct fs_features features;
 	uint8_t cache, access; /* enum cache_mode, enum access_mode */
 	bool nodiratime;
+	bool revived; /* fs_parts.h */
 	uint64_t ninodes, nhandles;
 	struct conversion_told told;
 	uint64_t sharing_bytes; /* behind all that; 0: the mount does not share, and never will */

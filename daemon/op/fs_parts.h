@@ -75,7 +75,7 @@ struct fs {
 	struct inode *root;
 	struct inherited *inherited; /* file/inherited.h; NULL: this daemon has mounted */
 	struct record *record;       /* record/record.h; NULL: nothing is recorded */
-	bool revived;                /* file/revived.h: the mount is a killed daemon's */
+	bool revived;                /* file/revived.h: the mount was a killed daemon's once */
 	struct unmade_files *unmade;
 	struct name_queue *name_queue;
 	struct grants *grants;

@@ -54,6 +54,34 @@ waits_are() {
 	[ "$(find "$mnt/carried" -type f | wc -l)" -eq 307 ]
 }
 
+# Such a file is not looked up anew. Its size is asked for before it is read or written, whichever daemon is asked.
+@test "what programs have open and nobody has used since is whole when the mount moves to another daemon, too" {
+	local fd
+	start_server
+	start_service -n 1
+	random_file "$dir/bytes" 1
+	cp "$dir/bytes" "$mnt/read"
+	printf 'a%.0s' {1..8192} >"$mnt/mapped"
+	exec {fd}<"$mnt/read"
+	start map fsop map-and-answer "$mnt/mapped"
+	tell map
+	says map a
+	sync "$mnt/read" "$mnt/mapped"
+	strike
+	rmemfsctl upgrade "$mnt" >>"$dir/moved.log" 2>&1 3>&-
+	exit_status "$steward" 15
+	steward=
+	[ "$(rmemfsctl status --json "$mnt" | jq .pid)" != "$(pid_of_daemon)" ]
+	dd iflag=direct bs=64k count=8 status=none <&"$fd" | cmp -n 524288 - "$dir/bytes"
+	echo b >&"$(cat "$dir/fd.map")"
+	says map 'a a'
+	kill "$(cat "$dir/pid.map")"
+	until_true 10 ended "$(cat "$dir/pid.map")"
+	exec {fd}<&-
+	cmp "$mnt/mapped" <(printf ab && printf 'a%.0s' {3..8192})
+	umount "$mnt"
+}
+
 @test "locks are had after the daemon was killed, others are refused, and who waits gets them" {
 	local kind
 	start_server

@@ -203,7 +203,6 @@ static int map_store(char **args)
 	return err;
 }
 
-/* Prints a word, then stores into a mapped page without end: the page is never clean for long. */
 /* For each line stores its letter into byte 1, and prints byte 0. */
 static int map_and_answer(char **args)
 {
@@ -323,6 +322,7 @@ static int link_later(char **args)
 	return linkat(AT_FDCWD, path, AT_FDCWD, args[1], AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
+/* Prints a word, then stores into a mapped page without end: the page is never clean for long. */
 static int map_and_store_on(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);

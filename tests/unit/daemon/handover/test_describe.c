@@ -9,7 +9,7 @@ static struct handle *reader, *appender;
 
 static void make_inodes(void)
 {
-	struct inode *orphan = add_inode(ORPHAN_INO, S_IFREG | 0600, 1), *returned;
+	struct inode *orphan = add_inode(ORPHAN_INO, S_IFREG | 0600, 1), *returned, *dir;
 
 	fs_of(&old)->root = add_inode(ROOT_INO, S_IFDIR | 0755, 0);
 	file = add_inode(FILE_INO, S_IFREG | 0644, 3);
@@ -20,10 +20,14 @@ static void make_inodes(void)
 	file->commit.error = -ENOSPC;
 	reader->told = 1;
 	appender->told = 2;
+	commit_pages_failed(file, -EDQUOT);
+	appender->told_pages = 1;
 	file->drop->read_to = 4096;
 	orphan->orphan = orphan->sized = true;
 	open_file(orphan, O_RDWR, OPENED_DIRECT);
-	add_inode(DIR_INO, S_IFDIR | 0700, 2)->nopen = 3;
+	dir = add_inode(DIR_INO, S_IFDIR | 0700, 2);
+	dir->nopen = 3;
+	dir->names_error = -EIO;
 	add_inode(FIFO_INO, S_IFIFO | 0600, 1);
 	returned = add_inode(RETURNED_INO, S_IFREG | 0600, 1);
 	returned->orphan = returned->returned = true;
@@ -80,10 +84,12 @@ static void adopt__a_file_with_its_handles(void **state)
 	assert_ptr_equal(h->inode, inode);
 	assert_false(h->writes);
 	assert_int_equal(commit_tell(inode, h), -ENOSPC);
+	assert_int_equal(commit_tell_pages(inode, h, OP_FLUSH), -EDQUOT);
 	h = handle_by(handle_number(appender));
 	assert_true(h->writes && h->appends);
 	assert_int_equal(h->kind, OPENED_CACHED);
 	assert_int_equal(commit_tell(inode, h), 0);
+	assert_int_equal(commit_tell_pages(inode, h, OP_FLUSH), 0);
 }
 
 static void adopt__directories_orphans_and_others(void **state)
@@ -92,6 +98,7 @@ static void adopt__directories_orphans_and_others(void **state)
 	assert_int_equal(adopt(data, len), 0);
 	assert_ptr_equal(fs_of(&new)->root, taken(ROOT_INO));
 	assert_int_equal(taken(DIR_INO)->nopen, 3);
+	assert_int_equal(taken(DIR_INO)->names_error, -EIO);
 	assert_int_equal(taken(FIFO_INO)->type, S_IFIFO);
 	assert_true(taken(ORPHAN_INO)->orphan);
 	assert_non_null(taken(ORPHAN_INO)->commit.ended);
@@ -104,6 +111,7 @@ static void adopt__the_session(void **state)
 {
 	assert_int_equal(describe(), 0);
 	assert_int_equal(adopt(data, len), 0);
+	assert_false(fs_of(&new)->revived);
 	assert_int_equal(new.session.id, 9);
 	assert_int_equal(new.session.instance, 10);
 	assert_memory_equal(new.session.token, old.session.token, TOKEN_BYTES);
@@ -115,6 +123,14 @@ static void adopt__the_session(void **state)
 		assert_int_equal(new.remotes[i].free_slots, UINT32_MAX);
 		assert_int_equal(new.remotes[i].slots[31].seq, 100 * i + 31);
 	}
+}
+
+static void adopt__that_it_was_revived(void **state)
+{
+	fs_of(&old)->revived = true;
+	assert_int_equal(describe(), 0);
+	assert_int_equal(adopt(data, len), 0);
+	assert_true(fs_of(&new)->revived);
 }
 
 /* A mount goes from one daemon to the next any number of times, with the numbers of the first. */
@@ -219,7 +235,15 @@ static void refuses(size_t offset, uint64_t ino, uint8_t value)
 
 static void adopt__inodes_that_make_no_sense__is_refused(void **state)
 {
-	enum { LOOKUPS = 8, TYPE = 16, FLAGS = 104, NOPEN = 108, NHANDLES = 140, KIND = 16 };
+	enum {
+		LOOKUPS = 8,
+		TYPE = 16,
+		FLAGS = 104,
+		NOPEN = 108,
+		NAMES_ERROR = 120,
+		NHANDLES = 156,
+		KIND = 24
+	};
 
 	side_fini(&new);
 	refuses(0, FILE_INO, ORPHAN_INO);               /* twice */
@@ -230,6 +254,7 @@ static void adopt__inodes_that_make_no_sense__is_refused(void **state)
 	refuses(FLAGS + 1, FILE_INO, 1);                /* returned, and no orphan */
 	refuses(FLAGS, FILE_INO, 1 << 5);               /* without a name, and no orphan */
 	refuses(NOPEN, FILE_INO, 3);                    /* another number of handles */
+	refuses(NAMES_ERROR, FILE_INO, 1);              /* no -errno */
 	refuses(NHANDLES, FILE_INO, 3);                 /* another one's handles */
 	refuses(NHANDLES, DIR_INO, 1);                  /* of a directory */
 	refuses(STATE_INODE_BYTES + KIND, FILE_INO, 7); /* of its first handle */
@@ -243,6 +268,7 @@ int main(void)
 		CASE(adopt__a_file_with_its_handles),
 		CASE(adopt__directories_orphans_and_others),
 		CASE(adopt__the_session),
+		CASE(adopt__that_it_was_revived),
 		CASE(describe__what_was_adopted__is_the_same),
 		CASE(describe__an_inode_that_the_kernel_forgot__is_left_out),
 		CASE(describe__what_is_not_committed__is_refused),
