@@ -103,10 +103,7 @@ needs_open_files() {
 # bats test_tags=once
 # begin_to_map: a program has the file open, and maps it when a line comes by descriptor 5.
 begin_to_map() {
-	mkfifo "$dir/go"
-	fsop map-later "$dir/1/file" 9000 <"$dir/go" >"$dir/answers" 2>&1 3>&- 6>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
+	by_orders fsop map-later "$dir/1/file" 9000
 	until_true 10 grep -q open "$dir/answers"
 }
 
@@ -162,17 +159,14 @@ read_through_cache() {
 
 # appends FILE: a program appends each line that comes by descriptor 5, and sets O_APPEND after its open.
 appends() {
-	mkfifo "$dir/go"
-	fsop append-by-fcntl "$1" <"$dir/go" >"$dir/appended" 2>&1 3>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
+	by_orders fsop append-by-fcntl "$1"
 }
 
 append() {
 	local before
-	before=$(wc -l <"$dir/appended")
+	before=$(wc -l <"$dir/answers")
 	echo "$1" >&5
-	until_true 20 eval '[ "$(wc -l <"$dir/appended")" -gt '"$before"' ]'
+	until_true 20 eval '[ "$(wc -l <"$dir/answers")" -gt '"$before"' ]'
 }
 
 # bats test_tags=once
@@ -212,10 +206,7 @@ remount_number() {
 	echo kept >"$dir/1/kept"
 	exec 6<>"$dir/1/kept"
 	rm "$dir/1/kept"
-	mkfifo "$dir/go"
-	fsop link-later "$dir/1" "$dir/1/linked" <"$dir/go" 3>&- 6>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
+	by_orders fsop link-later "$dir/1" "$dir/1/linked"
 	(cd "$dir/1/folder" && rmdir "$dir/1/folder" && touch "$dir/in" && while [ ! -e "$dir/enough" ]; do sleep 0.1; done && [ -d . ]) \
 		3>&- 5>&- 6>&- &
 	pids+=($!)
@@ -240,10 +231,7 @@ remount_number() {
 	needs_open_files
 	two_mounts
 	printf 'a%.0s' {1..8192} >"$dir/1/mapped"
-	mkfifo "$dir/go"
-	fsop map-and-answer "$dir/1/mapped" <"$dir/go" >"$dir/answers" 2>&1 3>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
+	by_orders fsop map-and-answer "$dir/1/mapped"
 	echo x >&5
 	until_true 20 test -s "$dir/answers"
 	end_mount 2 5>&-

@@ -132,11 +132,8 @@ works_in() {
 	echo locked >"$dir/1/locked"
 	mount --bind "$dir/1/folder" "$dir/1/bound"
 	mount --bind "$dir/1/folder" "$dir/bind"
-	mkfifo "$dir/go"
-	locker hold flock alone "$dir/1/locked" 0 <"$dir/go" >"$dir/locker.log" 3>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
-	until_true 10 grep -q got "$dir/locker.log"
+	by_orders locker hold flock alone "$dir/1/locked" 0
+	until_true 10 grep -q got "$dir/answers"
 	come 2 5>&- 6>&- 7>&-
 	[ "$(cat "$dir/1/bound/below/file")" = inside ]
 	[ "$(cat "$dir/bind/below/file")" = inside ]
@@ -181,22 +178,14 @@ all_have_names() {
 	diff <(printf '%s\n' first second third fourth fifth) "$dir/2/log"
 }
 
-# maps FILE: a program maps it, and stores into byte 1 the letter of each line that comes by descriptor 5;
-# its answer is byte 0.
-maps() {
-	mkfifo "$dir/go"
-	fsop map-and-answer "$1" <"$dir/go" >"$dir/answers" 2>&1 3>&- &
-	pids+=($!)
-	exec 5>"$dir/go"
-}
-
 # bats test_tags=nightly
 @test "a mapping from before goes on, and shows what the other mount writes" {
 	local map
 	start_server
 	come 1
 	printf 'a%.0s' {1..8192} >"$dir/1/mapped"
-	maps "$dir/1/mapped"
+	# It stores the letter of each line into byte 1, and answers byte 0.
+	by_orders fsop map-and-answer "$dir/1/mapped"
 	echo x >&5
 	until_true 20 test -s "$dir/answers"
 	if grep -q ENODEV "$dir/answers"; then skip "MAP_SHARED needs Linux 6.9"; fi

@@ -12,8 +12,13 @@ middle_is_ready() {
 
 # between HOW...: from now on a man in the middle does this to what mounts and server send.
 between() {
+	stands_between middle "$proxy" "$port" "$@"
+}
+
+# stands_between PROGRAM ARGUMENT...: the same by a program that says when it is ready.
+stands_between() {
 	end_between
-	middle "$proxy" "$port" "$@" >"$dir/middle.log" 2>&1 3>&- &
+	"$@" >"$dir/middle.log" 2>&1 3>&- &
 	middle_pid=$!
 	echo $middle_pid >"$dir/middle.pid"
 	until_true 10 middle_is_ready

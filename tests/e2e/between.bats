@@ -224,9 +224,7 @@ mount_rmem_at_once() {
 	start_server
 	use_files
 	for wire in "$dir"/wire.*.server; do
-		middle "$proxy" - play "$wire" >"$dir/middle.log" 2>&1 3>&- &
-		middle_pid=$!
-		until_true 10 middle_is_ready
+		stands_between middle "$proxy" - play "$wire"
 		run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=3" \
 			"$(mount_source)" "$mnt" 3>&-
 		echo "$output"

@@ -6,6 +6,7 @@
 # bats file_tags=only:tcp
 
 load helpers
+load between
 
 rounds=6
 [ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || rounds=60
@@ -16,35 +17,18 @@ setup() {
 	test_seconds=$((90 + 10 * rounds))
 	setup_rmem
 	without_key
-	liar_port=$(free_port)
-	liar_pid=''
+	setup_between
 	mount_pid=''
 }
 
 teardown() {
 	[ -z "$mount_pid" ] || kill -KILL "$mount_pid" || true
-	[ -z "$liar_pid" ] || kill -KILL "$liar_pid" || true
 	teardown_rmem
 }
 
-liar_is_ready() {
-	! alive "$liar_pid" || grep -q ready "$dir/liar.log"
-}
-
-# begin_to_lie EVERY FIRST
-begin_to_lie() {
-	liar "$liar_port" "$port" "$@" >"$dir/liar.log" 2>&1 3>&- &
-	liar_pid=$!
-	echo $liar_pid >"$dir/liar.pid"
-	until_true 10 liar_is_ready
-	alive $liar_pid || die "$(cat "$dir/liar.log")"
-}
-
 end_lies() {
-	kill "$liar_pid"
-	exit_status "$liar_pid" 10
-	liar_pid=''
-	cat "$dir/liar.log" >>"$dir/lies"
+	end_between
+	cat "$dir/middle.log" >>"$dir/lies"
 }
 
 is_mounted_or_over() {
@@ -71,7 +55,7 @@ is_over() {
 # mount_and_use OPTIONS
 mount_and_use() {
 	local status=0
-	rmemfs -f -c /dev/null -o "transport=tcp,port=$liar_port,connect_timeout=2$1" \
+	rmemfs -f -c /dev/null -o "transport=tcp,port=$proxy,connect_timeout=2$1" \
 		"$(mount_source)" "$mnt" >>"$dir/mount.log" 2>&1 3>&- &
 	mount_pid=$!
 	echo $mount_pid >"$dir/mount.pid"
@@ -93,7 +77,7 @@ sweep() {
 	start_server
 	for ((i = 0; i < $2; i++)); do
 		# Most changes of a header end the channel, so every other time begins behind it.
-		begin_to_lie $((3 + i % 7)) $((i % 2 ? 16 : i * 5))
+		stands_between liar "$proxy" "$port" $((3 + i % 7)) $((i % 2 ? 16 : i * 5))
 		mount_and_use "$1"
 		end_lies
 	done

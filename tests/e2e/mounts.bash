@@ -83,6 +83,14 @@ begin() {
 	share "$@"
 }
 
+# by_orders COMMAND...: a program of ${pids[@]} that reads what comes by descriptor 5. Its answers are in $dir/answers.
+by_orders() {
+	mkfifo "$dir/go"
+	"$@" >"$dir/answers" 2>&1 <"$dir/go" 3>&- 6>&- 7>&- &
+	pids+=($!)
+	exec 5>"$dir/go"
+}
+
 # writes_to FILE: a program of ${pids[@]} has it open, and writes each line that comes by descriptor 5. Its answers are
 # in $dir/answers.
 writes_to() {

@@ -5,10 +5,12 @@
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
 load mounts
+load between
 
 setup() {
 	setup_rmem
 	mounts=()
+	setup_between
 	now=$(sed -n 's/^enum { RMEMFS_WIRE_VERSION = \([0-9]*\) };/\1/p' "$repository/common/rpc/wire_version.h")
 	before=$((now - 1)) next=$((now + 1)) later=$((now + 2))
 }
@@ -216,11 +218,7 @@ load_fio() {
 # bats test_tags=only:tcp,long
 @test "nobody in the middle can lower the version" {
 	at "$next" start_server
-	proxy=$(free_port)
-	middle "$proxy" "$port" lower "$now" >"$dir/middle.log" 2>&1 3>&- &
-	middle_pid=$!
-	echo $middle_pid >"$dir/middle.pid"
-	until_true 10 grep -q ready "$dir/middle.log"
+	between lower "$now"
 	mkdir -p "$mnt"
 	run at "$next" timeout 30 rmemfs -c /dev/null -o "transport=tcp,port=$proxy,key=$key_file,connect_timeout=1" \
 		"$(mount_source)" "$mnt" 3>&-
@@ -229,6 +227,5 @@ load_fio() {
 	[ "$status" -lt 124 ]
 	[[ $output == *"closed the connection: "* ]]
 	if grep "session .* begins" "$dir/server.log"; then return 1; fi
-	kill $middle_pid
-	exit_status $middle_pid 10
+	end_between
 }
