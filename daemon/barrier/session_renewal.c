@@ -15,6 +15,7 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/make_first.h"
 #include "daemon/file/name_queue.h"
 #include "daemon/file/unmade.h"
 #include "daemon/barrier/snapshot_freeze.h"
@@ -141,6 +142,7 @@ static void forget(struct io_thread *thread)
 		conversion_is_over(fs);
 		return;
 	}
+	make_first_lost(fs);
 	inode_each(fs, forget_inode, &lost);
 	grants_forget(fs->grants);
 	for (unsigned i = 0; i < fs->options.session.io_threads; i++)

@@ -153,8 +153,8 @@ static void all_are_removed(struct request *req, int status)
 	struct op *op = op_of(req);
 
 	op->wait = OP_RUNS;
-	if (status == -ECANCELED || send_and_wait(req))
-		op->made(req, status == -ECANCELED ? status : 0);
+	if (status || send_and_wait(req))
+		op->made(req, status);
 }
 
 bool make_first(struct request *req, const struct op_about *about,
@@ -201,4 +201,37 @@ int make_first_refusal(struct request *req)
 		inode_put(inode);
 	}
 	return error;
+}
+
+/* 0: it was made, or removed, meanwhile. */
+static uint64_t parent_of_unmade(struct fs *fs, uint64_t ino)
+{
+	struct inode *inode = inode_find(fs, ino);
+	uint64_t parent;
+
+	if (!inode)
+		return 0;
+	pthread_mutex_lock(&inode->lock);
+	parent = inode->unmade ? inode->unmade->make.parent : 0;
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+	return parent;
+}
+
+void make_first_lost(struct fs *fs)
+{
+	static const struct op_about all = {.all = true};
+	uint64_t number = 0, last = unmade_last(fs->unmade), ino;
+
+	while ((ino = unmade_find(fs->unmade, &all, last, &number))) {
+		uint64_t parent = parent_of_unmade(fs, ino);
+		struct inode *dir = parent ? inode_find(fs, parent) : NULL;
+
+		if (!dir)
+			continue;
+		pthread_mutex_lock(&dir->lock);
+		dir->names_error = -EIO;
+		pthread_mutex_unlock(&dir->lock);
+		inode_put(dir);
+	}
 }

@@ -15,16 +15,21 @@
 
 #include "daemon/file/unmade.h"
 
+struct fs;
 struct request;
 
 /* Before op->call is sent: what it is about. */
 struct op_about make_first_about(const struct rpc_request *rpc);
 
 /* True: there is nothing to wait for. False: then(req, status) follows; -ECANCELED: the operation
- * was taken back. */
+ * was taken back; -EIO: names before it are lost with the session. */
 bool make_first(struct request *req, const struct op_about *about,
 	void (*then)(struct request *req, int status));
 /* After that wait: why the server does not know one of these files, or 0. */
 int make_first_refusal(struct request *req);
+
+/* The session has ended, and nothing is under way: fsync of their directories tells that these
+ * files are lost. */
+void make_first_lost(struct fs *fs);
 
 #endif

@@ -358,14 +358,18 @@ static int outcome_of(int status, const struct rpc_names_reply *rep)
 	return rep->done || rep->refused ? 0 : -EPROTO;
 }
 
+static bool has_no_session(const struct name_queue *r)
+{
+	const struct session *session = r->thread->fs->session;
+
+	return session_lost(session) || session_has_ended(session);
+}
+
 /* Together they were refused. One of them may be the reason, and the others are not to suffer.
  * along: with them a file of a MAKE. */
 static bool must_go_alone(const struct name_queue *r, bool along)
 {
-	struct session *session = r->thread->fs->session;
-
-	return list_count(&r->sent) + along > 1 && !session_lost(session) &&
-	       !session_has_ended(session);
+	return list_count(&r->sent) + along > 1 && !has_no_session(r);
 }
 
 /* Those that are left go back into the queue, before all that came later. */
@@ -383,7 +387,7 @@ static void put_back_locked(struct name_queue *r)
 	r->nqueued = list_count(&r->queued);
 }
 
-static void wake_locked(struct name_queue *r)
+static void wake_locked(struct name_queue *r, int status)
 {
 	list_for_each_safe (pos, &r->waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
@@ -391,7 +395,7 @@ static void wake_locked(struct name_queue *r)
 		if (w->until > r->done)
 			continue;
 		list_del(pos);
-		waiter_wake(w, 0);
+		waiter_wake(w, status);
 	}
 	list_for_each_safe (pos, &r->behind) {
 		struct name_behind *b = list_entry(pos, struct name_behind, link);
@@ -421,6 +425,13 @@ static struct outcome take_answer(
 	return o;
 }
 
+/* For those who wait for the changes that have ended: -EIO: they are lost with the session. What
+ * the server has refused is told by fsync of its directory alone. */
+static int loss_of(const struct name_queue *r, int status)
+{
+	return status && has_no_session(r) ? -EIO : 0;
+}
+
 /* True: none is left of those that were sent. */
 static bool have_ended(
 	struct name_queue *r, bool along, int status, const struct rpc_names_reply *rep)
@@ -437,7 +448,7 @@ static bool have_ended(
 	all = list_empty(&r->sent);
 	put_back_locked(r);
 	r->running = false;
-	wake_locked(r);
+	wake_locked(r, loss_of(r, status));
 	pthread_mutex_unlock(&r->lock);
 	return all;
 }

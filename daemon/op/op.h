@@ -96,7 +96,7 @@ struct op {
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
 	unsigned released; /* enum release_what: was done for want of room, since its last
 			    * success */
-	bool changing;     /* a request that changes something was sent: it can't begin anew */
+	bool changing;     /* it can't begin anew: a request that changes something was sent */
 	void (*learned)(struct request *req, int status);  /* op_know_map's, op_make_sure's */
 	void (*filled)(struct request *req, int status);   /* fill_holes_wait's */
 	void (*refilled)(struct request *req, int status); /* grant_refill_wait's */

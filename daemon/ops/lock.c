@@ -9,6 +9,7 @@
 #include "daemon/ops/ops.h"
 #include "daemon/lock/lock_owner.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/make_first.h"
 #include "daemon/file/op_inode.h"
 
 /* In place of the server, if the mount has its locks. A session that is lost has none. */
@@ -123,12 +124,32 @@ static void lock_unlock(struct request *req)
 	op_rpc(req, unlocked);
 }
 
+/* The request ends before the lock is had, and the server is to know the file by then. */
+static void wait_for_lock(struct request *req, int status)
+{
+	if (status || req->replied) {
+		op_finish(req, status);
+		return;
+	}
+	op_end(req);
+	lock_wait_begin(req);
+}
+
+static void lock_when_it_is_made(struct request *req)
+{
+	struct op_about about = {.ino = {req->node}};
+
+	op_begin(req);
+	if (local_locks_are_kept(req->thread->fs) || make_first(req, &about, wait_for_lock))
+		wait_for_lock(req, 0);
+}
+
 void op_setlk(struct request *req)
 {
 	if (req->args.lock.type == LOCK_FREE) {
 		lock_unlock(req);
 	} else if (req->args.lock.wait) {
-		lock_wait_begin(req);
+		lock_when_it_is_made(req);
 	} else {
 		op_begin(req);
 		if (lock_leaving_wait(req, try_lock))

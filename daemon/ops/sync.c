@@ -59,6 +59,19 @@ static void synced(struct request *req, int status)
 	op_finish(req, failed ? failed : status);
 }
 
+/* If names that were changed before are lost with the session, this is told at once: begun anew in
+ * the next session, it would know nothing of them. */
+static void named(struct request *req, int status)
+{
+	if (status != -EIO || req->replied) {
+		synced(req, status);
+		return;
+	}
+	commit_tell(op_of(req)->inode, handle_of(req));
+	op_of(req)->changing = true;
+	op_finish(req, status);
+}
+
 /* fdatasync(2) does not wait for times alone. */
 static bool is_synced(const struct request *req, struct inode *inode)
 {
@@ -71,7 +84,7 @@ static void committed(struct request *req, int status)
 {
 	uint64_t until = op_state(req, struct sync_state)->names;
 
-	if (status || name_queue_wait(req, until, synced))
+	if (status || name_queue_wait(req, until, named))
 		synced(req, status);
 }
 
@@ -138,11 +151,14 @@ static int names_tell(struct inode *dir)
 
 static void directory_synced(struct request *req, int status)
 {
-	int failed = status ? 0 : names_tell(op_of(req)->inode);
-
-	if (!status && !failed)
-		failed = make_first_refusal(req);
-	op_finish(req, status ? status : failed);
+	/* It is begun anew, and tells then. */
+	if (!status && begins_anew(req))
+		status = -EIO;
+	if (!status)
+		status = names_tell(op_of(req)->inode);
+	if (!status)
+		status = make_first_refusal(req);
+	op_finish(req, status);
 }
 
 /* Directories change at the server only, but for the names that are made and removed here. */

@@ -13,8 +13,9 @@
  *     ATTACH_SHARED         waits; the session is asked to share (conversion.h), and again each
  *                           second if it can't now
  *     ATTACH_CONVERTS       -EALREADY, if it would get in with ATTACH_SHARED: it asks again with
- * it. Not before LEAVES_MS, as the session's mount may just have been unmounted neither waits,
- * -EBUSY, as with any other session
+ *                           that. Not before LEAVES_MS, as the session's mount may just have been
+ *                           unmounted
+ *     neither               waits, -EBUSY, as with any other session
  *
  * An owner's name proves nothing: two clients that live may have the same one (machines cloned with
  * all that they had in memory), and a peer may claim any. It only tells which session a dead mount

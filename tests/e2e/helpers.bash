@@ -76,6 +76,7 @@ calling() {
 	close) numbers='3|57' ;;
 	mkdir) numbers='83|34' ;;
 	msync) numbers='26|227' ;;
+	fsync) numbers='74|82' ;;
 	create) numbers='257|56' ;;
 	rmdir) numbers='84|35' ;;
 	unlink) numbers='263|35' ;;

@@ -110,9 +110,11 @@ answered() {
 	[ "$(tail -n 1 "$dir/answers")" = "$1" ]
 }
 
-# end_programs: the processes ${pids[@]}, which end when the file $dir/enough is there, or by themselves.
+# end_programs: the processes ${pids[@]}, which end when the file $dir/enough is there, when descriptor 5 is closed, or by
+# themselves.
 end_programs() {
 	local pid
+	exec 5>&-
 	[ -z "${dir:-}" ] || touch "$dir/enough"
 	for pid in "${pids[@]}"; do
 		wait "$pid" 2>/dev/null || true

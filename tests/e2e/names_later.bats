@@ -5,6 +5,7 @@
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
 load mounts
+load between
 
 test_seconds=120
 
@@ -281,6 +282,49 @@ missing() {
 	rm -f "$dir/1/folder/new"
 	echo new >"$dir/1/folder/new"
 	[ "$(cat "$dir/2/folder/new")" = new ]
+}
+
+# syncing PATH: fsync of it waits. lost_by PATH: that has failed, for another reason than that it waited.
+declare -gA syncs
+syncing() {
+	sync "$1" 2>"$dir/sync.${1##*/}" 3>&- &
+	syncs[$1]=$!
+	until_true 10 calling $! fsync
+}
+
+lost_by() {
+	local status=0
+	exit_status "${syncs[$1]}" 30 || status=$?
+	[ $status -eq 1 ]
+	grep -q 'Input/output error' "$dir/sync.${1##*/}"
+}
+
+# bats test_tags=only:tcp,fenced
+@test "fsync of a folder or file that waited for names tells that they are lost with the session" {
+	setup_between
+	between pass
+	start_server
+	port=$proxy come 1
+	mkdir "$dir/1/folder" "$dir/1/elsewhere"
+	echo two >"$dir/1/elsewhere/clean"
+	cat "$dir/1/elsewhere/clean"
+	sync -f "$dir/1"
+	suspend "$middle_pid"
+	mkdir "$dir/1/folder/sub"
+	syncing "$dir/1/folder"
+	syncing "$dir/1/elsewhere/clean"
+	come 2
+	kill -CONT "$middle_pid"
+	lost_by "$dir/1/folder"
+	lost_by "$dir/1/elsewhere/clean"
+	[ -z "$(ls "$dir/1/folder")" ]
+	[ "$(ls "$dir/1/elsewhere")" = clean ]
+	# It was told once.
+	sync "$dir/1/folder" "$dir/1/elsewhere/clean"
+	mkdir "$dir/1/folder/sub"
+	[ -d "$dir/2/folder/sub" ]
+	end_mount 1
+	end_between
 }
 
 # dies_sharing SEED MS: a program makes and removes files in mount 1, another mount comes, and the first one's

@@ -287,3 +287,15 @@ gives_up() {
 	[ "$status" -eq 32 ]
 	are ro
 }
+
+@test "a lock of a file that the mount has just made by itself is waited for, where the server has the locks" {
+	local i kind
+	mount_rmem -o ro,names=local
+	change rw
+	mkdir "$mnt/folder"
+	for kind in flock process open; do
+		for i in {1..10}; do
+			[ "$(locker hold $kind alone "$mnt/folder/$kind.$i" 0 </dev/null)" = got ]
+		done
+	done
+}

@@ -243,7 +243,7 @@ lives_since() {
 @test "a mount whose daemon is killed goes on with its open files" {
 	managed sh -c 'sed -i s/share,// /etc/rmemfs/mounts/tcp.env'
 	start rmemfs-server rmemfs@tcp
-	! managed journalctl -q --grep 'this kernel does not send requests again' || skip "needs FUSE_HAS_RESEND"
+	! managed journalctl -q --grep 'this kernel does not send requests again' || skip "needs Linux 6.9: FUSE_HAS_RESEND"
 	# The write waits for the next daemon.
 	managed sh -euc 'exec 5>/run/mounted/open; rm /run/mounted/open
 		systemctl kill -s KILL --kill-whom=main rmemfs@tcp

@@ -3,11 +3,17 @@
 #ifndef RMEMFS_TESTS_UNIT_EMULATED_H
 #define RMEMFS_TESTS_UNIT_EMULATED_H
 
+#include <stdbool.h>
 #include <stdlib.h>
+
+static inline bool is_emulated(void)
+{
+	return getenv("RMEMFS_TEST_EMULATED");
+}
 
 static inline void skip_if_emulated(void)
 {
-	if (getenv("RMEMFS_TEST_EMULATED"))
+	if (is_emulated())
 		skip();
 }
 

@@ -33,7 +33,9 @@ static void process_state__of_a_child(void **state)
 	assert_int_equal(process_state(pid), 0);
 	assert_false(process_state_is_stopped(pid));
 	assert_false(process_state_is_stopped(0));
-	assert_int_equal(process_state(getpid()), 'R');
+	/* What QEMU 7.2 shows there is its own. */
+	if (!is_emulated())
+		assert_int_equal(process_state(getpid()), 'R');
 }
 
 static void outdated__when_its_file_is_gone(void **state)

@@ -8,6 +8,7 @@
 
 #include "daemon/file/fetch_map.h"
 #include "daemon/file/last_resort.h"
+#include "daemon/file/make_first.h"
 #include "daemon/file/unmade.h"
 #include "daemon/ops/ops.h"
 #include "tests/unit/daemon/fs_fixture.h"
@@ -167,6 +168,15 @@ static void fsyncdir__tells_that_a_file_was_not_made(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
 }
 
+static void lost__is_told_by_fsync_of_the_directory(void **state)
+{
+	struct inode *dir = inode_get(&fx.fs, PARENT);
+
+	make_first_lost(&fx.fs);
+	assert_int_equal(dir->names_error, -EIO);
+	inode_put(dir);
+}
+
 static void request__that_is_taken_back_sends_nothing(void **state)
 {
 	struct request *req = begin();
@@ -189,6 +199,7 @@ int main(void)
 		CASE(request__does_not_repeat_a_make_that_was_refused),
 		CASE(extents__are_asked_for_once),
 		CASE(fsyncdir__tells_that_a_file_was_not_made),
+		CASE(lost__is_told_by_fsync_of_the_directory),
 		CASE(request__that_is_taken_back_sends_nothing),
 	};
 

@@ -306,10 +306,15 @@ static void name_queue__all_end_with_the_session(void **state)
 	take_away(10, PARENT, "a");
 	take_away(11, PARENT, "b");
 	name_queue_flush(r, fx.threads[0]);
+	ask(RPC_RMDIR, OTHER, "other");
 	fx.session.lost = true;
 	refuse_all(-ESTALE);
 	assert_int_equal(nrefused, 2);
 	assert_false(name_queue_any(r));
+	/* It came behind them. */
+	assert_null(next_call());
+	assert_int_equal(nwent, 1);
+	assert_int_equal(went, -EIO);
 }
 
 static void request__that_changes_something_comes_behind_all(void **state)
@@ -670,6 +675,25 @@ static void fsyncdir__waits_and_tells_a_refusal_once(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
 }
 
+/* fsync of anything makes names from before durable. */
+static void fsync__tells_that_names_are_lost_with_the_session(void **state)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_FSYNC);
+
+	req->args.fh = handle_number(&fx.handle);
+	take_away(10, PARENT, "a");
+	op_fsync(req);
+	fx.inode->names_error = -ENOTEMPTY;
+	op_fsyncdir(fs_fixture_make(&fx, 1, 0, OP_FSYNCDIR));
+	assert_int_equal(fs_fixture_told(&fx, 0), FIXTURE_WAITS);
+	fx.session.lost = true;
+	refuse_all(-ESTALE);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	assert_int_equal(fs_fixture_told(&fx, 1), -EIO);
+	/* What else has become of the directory's names is told by the next one. */
+	assert_int_equal(fx.inode->names_error, -ENOTEMPTY);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -700,6 +724,7 @@ int main(void)
 		CASE(along__that_took_names_is_one_that_waits_again),
 		CASE(tick__is_through_when_all_are_answered),
 		CASE(fsyncdir__waits_and_tells_a_refusal_once),
+		CASE(fsync__tells_that_names_are_lost_with_the_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
