@@ -425,8 +425,8 @@ static struct outcome take_answer(
 	return o;
 }
 
-/* For those who wait for the changes that have ended: -EIO: they are lost with the session. What
- * the server has refused is told by fsync of its directory alone. */
+/* For those who wait for the changes that have ended: -EIO: they are lost with the session. A
+ * refusal of the server's is told by fsync of the directory alone. */
 static int loss_of(const struct name_queue *r, int status)
 {
 	return status && has_no_session(r) ? -EIO : 0;

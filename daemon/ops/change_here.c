@@ -59,7 +59,7 @@ static void doubt_set(struct inode *dir, int status)
 	pthread_mutex_unlock(&dir->lock);
 }
 
-/* What fsync of the directory tells. */
+/* For fsync of the directory. */
 static int told_as(const struct inode *inode, int status)
 {
 	const struct fs *fs = inode->fs;

@@ -59,17 +59,22 @@ static void synced(struct request *req, int status)
 	op_finish(req, failed ? failed : status);
 }
 
-/* If names that were changed before are lost with the session, this is told at once: begun anew in
- * the next session, it would know nothing of them. */
+/* Names that were changed before are lost with the session, or will be: the request is taken back
+ * then. This is told at once: begun anew in the next session, it would know nothing of them. */
+static bool loses_names(const struct request *req, int status)
+{
+	return !req->replied && (status == -EIO || (status && begins_anew(req)));
+}
+
 static void named(struct request *req, int status)
 {
-	if (status != -EIO || req->replied) {
+	if (!loses_names(req, status)) {
 		synced(req, status);
 		return;
 	}
 	commit_tell(op_of(req)->inode, handle_of(req));
 	op_of(req)->changing = true;
-	op_finish(req, status);
+	op_finish(req, -EIO);
 }
 
 /* fdatasync(2) does not wait for times alone. */

@@ -33,7 +33,7 @@ static void process_state__of_a_child(void **state)
 	assert_int_equal(process_state(pid), 0);
 	assert_false(process_state_is_stopped(pid));
 	assert_false(process_state_is_stopped(0));
-	/* What QEMU 7.2 shows there is its own. */
+	/* QEMU 7.2 shows a file of its own there. */
 	if (!is_emulated())
 		assert_int_equal(process_state(getpid()), 'R');
 }

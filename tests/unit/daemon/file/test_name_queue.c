@@ -690,7 +690,7 @@ static void fsync__tells_that_names_are_lost_with_the_session(void **state)
 	refuse_all(-ESTALE);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 	assert_int_equal(fs_fixture_told(&fx, 1), -EIO);
-	/* What else has become of the directory's names is told by the next one. */
+	/* The next one tells what else has become of the directory's names. */
 	assert_int_equal(fx.inode->names_error, -ENOTEMPTY);
 }
 
