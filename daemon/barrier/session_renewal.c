@@ -401,7 +401,8 @@ static bool can_begin_anew(const struct request *req)
 
 bool session_renewal_takes_back(struct request *req, int *error)
 {
-	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
+	bool knows_later = req->op == OP_FSYNC && !op_of(req)->changing;
+	struct handle *handle = knows_later ? NULL : handle_for_data(req);
 
 	/* There may be no other session to begin anew in. */
 	if (session_lost(req->thread->fs->session) || !op_ends_with_session(req, *error))

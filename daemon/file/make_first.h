@@ -22,7 +22,7 @@ struct request;
 struct op_about make_first_about(const struct rpc_request *rpc);
 
 /* True: there is nothing to wait for. False: then(req, status) follows; -ECANCELED: the operation
- * was taken back; -EIO: names before it are lost with the session. */
+ * was taken back; -EIO, -ESTALE: names before it are lost with the session. */
 bool make_first(struct request *req, const struct op_about *about,
 	void (*then)(struct request *req, int status));
 /* After that wait: why the server does not know one of these files, or 0. */

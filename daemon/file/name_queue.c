@@ -358,18 +358,20 @@ static int outcome_of(int status, const struct rpc_names_reply *rep)
 	return rep->done || rep->refused ? 0 : -EPROTO;
 }
 
-static bool has_no_session(const struct name_queue *r)
+/* For those who wait for changes that were refused: whether these are lost with the session. A
+ * refusal of the server's is told by fsync of the directory alone. */
+static int loss(const struct name_queue *r)
 {
 	const struct session *session = r->thread->fs->session;
 
-	return session_lost(session) || session_has_ended(session);
+	return session_lost(session) ? -ESTALE : session_has_ended(session) ? -EIO : 0;
 }
 
 /* Together they were refused. One of them may be the reason, and the others are not to suffer.
  * along: with them a file of a MAKE. */
 static bool must_go_alone(const struct name_queue *r, bool along)
 {
-	return list_count(&r->sent) + along > 1 && !has_no_session(r);
+	return list_count(&r->sent) + along > 1 && !loss(r);
 }
 
 /* Those that are left go back into the queue, before all that came later. */
@@ -425,13 +427,6 @@ static struct outcome take_answer(
 	return o;
 }
 
-/* For those who wait for the changes that have ended: -EIO: they are lost with the session. A
- * refusal of the server's is told by fsync of the directory alone. */
-static int loss_of(const struct name_queue *r, int status)
-{
-	return status && has_no_session(r) ? -EIO : 0;
-}
-
 /* True: none is left of those that were sent. */
 static bool have_ended(
 	struct name_queue *r, bool along, int status, const struct rpc_names_reply *rep)
@@ -448,7 +443,7 @@ static bool have_ended(
 	all = list_empty(&r->sent);
 	put_back_locked(r);
 	r->running = false;
-	wake_locked(r, loss_of(r, status));
+	wake_locked(r, status ? loss(r) : 0);
 	pthread_mutex_unlock(&r->lock);
 	return all;
 }

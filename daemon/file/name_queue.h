@@ -171,7 +171,7 @@ bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind
 uint64_t name_queue_before(struct name_queue *r, const struct op_about *about);
 /* Waits until all up to that number are answered. True: there is nothing to wait for. False:
  * then(req, status) follows; -ECANCELED: the operation was taken back; -EIO: some are lost with the
- * session. */
+ * session; -ESTALE: there will be no other one. */
 bool name_queue_wait(
 	struct request *req, uint64_t until, void (*then)(struct request *req, int status));
 /* The same for all that there are now. */

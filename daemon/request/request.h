@@ -190,8 +190,9 @@ static inline uint64_t request_number(const struct request *req)
 	return req->unique & ~REQUEST_RESENT;
 }
 
-/* Whether the kernel's page cache reads or writes for itself: the request may name any handle of the file, and that
- * handle's user does not see the answer. Other operations may wait for it, since pages are locked meanwhile. */
+/* Whether the kernel's page cache reads or writes for itself: the request may name any handle of
+ * the file, and that handle's user does not see the answer. Other operations may wait for it, since
+ * pages are locked meanwhile. */
 static inline bool request_is_for_cache(const struct request *req)
 {
 	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
