@@ -25,12 +25,9 @@ is_ours() {
 }
 
 processes() {
-	local environ pid command
-	for environ in /proc/[0-9]*/environ; do
-		pid=${environ#/proc/}
-		pid=${pid%/environ}
-		{ grep -qzxF "RMEMFS_TEST_RUN=$mark" "$environ"; } 2>/dev/null || continue
-		command=$(tr '\0' ' ' <"/proc/$pid/cmdline")
+	local pid command
+	{ grep -lzsxF "RMEMFS_TEST_RUN=$mark" /proc/[0-9]*/environ || true; } | cut -d/ -f3 | while read -r pid; do
+		command=$(tr '\0' ' ' <"/proc/$pid/cmdline") || continue
 		# A zombie has no command line.
 		[ -z "$command" ] || is_ours "$pid" || echo "process $pid $command"
 	done 2>/dev/null

@@ -411,10 +411,11 @@ fill_and_stat() {
 }
 
 remove_all() {
-	local i
+	local i files=()
 	for ((i = 0; i < ${1}; i++)); do
-		rm "$mnt/small.$i"
+		files+=("$mnt/small.$i")
 	done
+	rm "${files[@]}"
 }
 
 # bats test_tags=only:tcp

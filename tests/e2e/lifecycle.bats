@@ -14,14 +14,10 @@ teardown() {
 
 # daemon_of_mount: prints the process that serves $mnt, by its command line.
 daemon_of_mount() {
-	local cmdline
-	for cmdline in /proc/[0-9]*/cmdline; do
-		if tr '\0' '\n' <"$cmdline" 2>/dev/null | grep -qxF "$mnt" &&
-			[ "$(readlink "${cmdline%/cmdline}/exe")" = "$(readlink -f "$bin/rmemfs")" ] &&
-			! grep -qsx "(rmemfs-guard)" "${cmdline%/cmdline}/comm"; then
-			cmdline=${cmdline#/proc/}
-			echo "${cmdline%/cmdline}"
-		fi
+	local process
+	for process in /proc/[0-9]*; do
+		[ ! "$process/exe" -ef "$bin/rmemfs" ] || grep -qsx "(rmemfs-guard)" "$process/comm" ||
+			! grep -qszxF "$mnt" "$process/cmdline" || echo "${process#/proc/}"
 	done
 }
 
