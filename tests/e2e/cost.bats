@@ -411,11 +411,11 @@ fill_and_stat() {
 }
 
 remove_all() {
-	local i files=()
+	local i names=()
 	for ((i = 0; i < ${1}; i++)); do
-		files+=("$mnt/small.$i")
+		names+=("$mnt/small.$i")
 	done
-	rm "${files[@]}"
+	rm "${names[@]}"
 }
 
 # bats test_tags=only:tcp
