@@ -21,7 +21,7 @@ usage() {
 		  lint     format, static analysis, spelling, include rules, documents, Debian packages, the
 		           benchmark's plots
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
-		  tsan     the part of both in which many threads work, under the thread sanitizer
+		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure, but for what
 		           the kernel can't do
 		  names    the part of e2e that makes files, in mounts with names=local; a part of it in mounts with
@@ -307,12 +307,10 @@ run_units() {
 	local queue=$1 stage=$2 line
 	shift 2
 	while IFS=$'\t' read -r -a line < <(take_from "$queue"); do
-		run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}"
+		[[ " ${left_out[*]-} " == *" ${line[0]} "* ]] ||
+			run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}"
 	done
 }
-
-# Programs that compute by themselves are left out, if set.
-only_waiting=
 
 # As many programs compute at a time as there are processors, and as many others wait meanwhile. (A
 # subshell, so that only these are waited for.)
@@ -321,8 +319,7 @@ run_unit() (
 	shift 2
 	unit_queue "$dir" computes >"$computing"
 	unit_queue "$dir" waits >"$waiting"
-	[ -z "$only_waiting" ] || : >"$computing"
-	if [ ! -s "$waiting" ]; then
+	if [ ! -s "$computing" ]; then
 		echo "== $stage: no tests were built"
 		result "$stage" none 0 1 0
 	fi
@@ -433,8 +430,7 @@ stage_asan() {
 }
 
 stage_tsan() {
-	local only_waiting=yes
-	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || only_waiting=
+	local left_out=("${one_threaded[@]}")
 	build tsan || return 0
 	# Under some kernels' address randomisation the thread sanitizer can't place its shadow.
 	run_unit tsan "$builds/tsan" setarch -R
@@ -513,6 +509,9 @@ named=(namespace syscalls kill faults quota snapshot acl attributes basic full l
 	tmpfile twins upgrade xattr)
 # Of mounts that share from the beginning, too.
 lone=(namespace syscalls quota snapshot acl xattr)
+# Slow under the thread sanitizer, and the work of one thread only.
+one_threaded=(test_server_namespace_copy test_server_check_damage test_server_namespace_lock test_server_namespace_model test_server_meta_size
+	test_server_namespace_xattr_model)
 # Nightly only, the guest counts what operations cost: it takes five minutes in an emulated guest.
 emulated=(faults coherence keep_out) emulated_too=()
 
@@ -523,7 +522,7 @@ take_all() {
 	for ((i = 0; i < ${#wired[@]}; i++)); do
 		if [ $((i % 3)) -eq 0 ]; then emulated+=("${wired[i]}"); else emulated_too+=("${wired[i]}"); fi
 	done
-	shared=("${areas[@]}") remote=("${areas[@]}") asan=("${areas[@]}") tsan=("${areas[@]}")
+	shared=("${areas[@]}") remote=("${areas[@]}") asan=("${areas[@]}") tsan=("${areas[@]}") one_threaded=()
 	limit=10800
 	export RMEMFS_TEST_NIGHTLY=1
 }

@@ -38,7 +38,7 @@ maps_past_cache() {
 	[ "$(printf '6.9\n%s\n' "$release" | sort -V | head -n 1)" = 6.9 ]
 }
 
-# For tests that take one kind of kernel. (../run.sh permits a skip for these reasons, and no other.)
+# For tests that take one kind of kernel. (../run.sh permits a skip for that reason where the kernel is the other kind.)
 needs_linux_6_9() {
 	maps_past_cache || skip "needs Linux 6.9: $1"
 }
