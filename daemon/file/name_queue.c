@@ -418,7 +418,7 @@ static struct outcome take_answer(
 	if (status && must_go_alone(r, along)) {
 		o.nalone = list_count(&r->sent);
 	} else if (status) {
-		end_some(r, UINT_MAX, status, &o);
+		end_some(r, UINT_MAX, loss(r) ? loss(r) : status, &o);
 	} else {
 		end_some(r, rep->done, 0, &o);
 		if (rep->refused)

@@ -59,18 +59,9 @@ static void doubt_set(struct inode *dir, int status)
 	pthread_mutex_unlock(&dir->lock);
 }
 
-/* For fsync of the directory. */
-static int told_as(const struct inode *inode, int status)
-{
-	const struct fs *fs = inode->fs;
-
-	return fs_is_renewing(fs) || session_has_ended(fs->session) ? -EIO : status;
-}
-
 static void refused(struct inode *inode, const struct name_change *one, int status)
 {
 	log_refused(inode, one, status);
-	status = told_as(inode, status);
 	if (one->kind == NAME_SET) {
 		doubt_set(inode, status);
 		return;

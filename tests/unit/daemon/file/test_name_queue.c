@@ -317,6 +317,18 @@ static void name_queue__all_end_with_the_session(void **state)
 	assert_int_equal(went, -ESTALE);
 }
 
+/* Another one may be begun, so those who wait do not hear ESTALE. */
+static void name_queue__one_whose_session_has_ended_is_told_as_EIO(void **state)
+{
+	take_away(10, PARENT, "a");
+	name_queue_flush(r, fx.threads[0]);
+	ask(RPC_RMDIR, OTHER, "other");
+	atomic_store(&fx.session.ended, true);
+	refuse_all(-ESTALE);
+	assert_int_equal(refused_by, -EIO);
+	assert_int_equal(went, -EIO);
+}
+
 static void request__that_changes_something_comes_behind_all(void **state)
 {
 	struct request *req;
@@ -707,6 +719,7 @@ int main(void)
 		CASE(name_queue__a_message_that_is_refused_is_tried_in_parts),
 		CASE(name_queue__what_is_left_is_sent_again),
 		CASE(name_queue__all_end_with_the_session),
+		CASE(name_queue__one_whose_session_has_ended_is_told_as_EIO),
 		CASE(request__that_changes_something_comes_behind_all),
 		CASE(request__that_reads_waits_for_its_names_alone),
 		CASE(request__that_reads_waits_for_attributes_of_its_directory),
