@@ -9,6 +9,9 @@
 enum {
 	NAME_BYTES_MAX = 255,     /* one name, without NUL */
 	SYMLINK_BYTES_MAX = 4095, /* a link's target, without NUL */
+	/* A target that is longer shares no page of the server's store with others. It needs pages
+	 * in a row, which only the store's untouched end is sure to have. */
+	SYMLINK_BYTES_SHORT = 1900,
 	EXPORT_NAME_MAX = 63,
 	XATTR_VALUE_MAX = 65536, /* bytes; the kernel's limit, as for the list */
 	OWNER_BYTES = 16,

@@ -111,6 +111,12 @@ RPC_MESSAGE(name_made, struct rpc_name_change, NAME_MADE_FIELDS)
 	F(name, new_name)
 RPC_MESSAGE(name_moved, struct rpc_name_change, NAME_MOVED_FIELDS)
 
+#define NAME_LINKED_FIELDS(F) \
+	F(u32, uid)           \
+	F(u32, gid)           \
+	F(target, target)
+RPC_MESSAGE(name_linked, struct rpc_name_change, NAME_LINKED_FIELDS)
+
 #define NAME_SET_FIELDS(F) \
 	F(u32, valid)      \
 	F(u32, mode)       \
@@ -198,22 +204,25 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 	return !r->truncated;
 }
 
-/* Without those of the names. */
+/* Without those of the names and targets. */
 enum {
 	NAME_CHANGE_BYTES = 17,
 	NAME_NAMED_BYTES = NAME_CHANGE_BYTES + 11,
 	NAME_MADE_BYTES = 16,
 	NAME_MOVED_BYTES = 18,
 	NAME_SET_BYTES = 32,
+	NAME_LINKED_BYTES = 10,
 };
 
-size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_name)
+size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t text)
 {
 	switch (kind) {
 	case NAME_MKDIR:
 		return NAME_NAMED_BYTES + name + NAME_MADE_BYTES;
 	case NAME_MOVE:
-		return NAME_NAMED_BYTES + name + NAME_MOVED_BYTES + new_name;
+		return NAME_NAMED_BYTES + name + NAME_MOVED_BYTES + text;
+	case NAME_SYMLINK:
+		return NAME_NAMED_BYTES + name + NAME_LINKED_BYTES + text;
 	case NAME_SET:
 		return NAME_CHANGE_BYTES + NAME_SET_BYTES;
 	default:
@@ -223,7 +232,8 @@ size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_na
 
 bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *change)
 {
-	size_t len = rpc_name_change_bytes(change->kind, change->name.len, change->new_name.len);
+	size_t text = change->kind == NAME_SYMLINK ? change->target.len : change->new_name.len;
+	size_t len = rpc_name_change_bytes(change->kind, change->name.len, text);
 
 	if (w->overflow || len > wire_out_room(w))
 		return false;
@@ -237,6 +247,8 @@ bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *chang
 		put_name_made(w, change);
 	else if (change->kind == NAME_MOVE)
 		put_name_moved(w, change);
+	else if (change->kind == NAME_SYMLINK)
+		put_name_linked(w, change);
 	return true;
 }
 
@@ -252,6 +264,8 @@ static bool name_change_ok(const struct rpc_name_change *change)
 	case NAME_SET:
 		return change->valid && !(change->valid & ~(uint32_t)NAME_SET_ALL) &&
 		       !(change->mode & ~07777u);
+	case NAME_SYMLINK:
+		return !change->keep && change->target.len;
 	default:
 		return false;
 	}
@@ -264,6 +278,8 @@ static void get_named(struct wire_in *r, struct rpc_name_change *change)
 		get_name_made(r, change);
 	else if (change->kind == NAME_MOVE)
 		get_name_moved(r, change);
+	else if (change->kind == NAME_SYMLINK)
+		get_name_linked(r, change);
 }
 
 bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change)

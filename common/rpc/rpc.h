@@ -71,8 +71,9 @@ bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall);
 void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned);
 bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned);
 
-/* All or nothing, as rpc_put_dirent(). The first tells its length, by those of its names. */
-size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t new_name);
+/* All or nothing, as rpc_put_dirent(). The first tells its length, by that of its name, and that of
+ * its new name or target. */
+size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t text);
 bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *change);
 bool rpc_get_name_change(struct wire_in *r, struct rpc_name_change *change);
 

@@ -539,7 +539,7 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_SETATTR:
 		return !(q->setattr.valid & ~(uint32_t)SET_ALL) && q->setattr.size <= INT64_MAX;
 	case RPC_SYMLINK:
-		return q->create.target.len > 0 && !q->create.numbers;
+		return q->create.target.len > 0 && q->create.numbers <= NUMBERS_ANEW;
 	case RPC_CREATE:
 	case RPC_MKDIR:
 		return q->create.target.len == 0 && q->create.numbers <= NUMBERS_ANEW;

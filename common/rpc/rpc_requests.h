@@ -209,8 +209,8 @@ static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t g
 }
 
 /* Inode numbers that the server lends to a session, so that the client can answer a creation
- * itself, and tell of it by MAKE. CREATE and MAKE ask for them. A MAKE of a lent number is not
- * refused for want of room or rights. So none is lent while room is short, at an export with
+ * itself, and tell of it by MAKE or NAMES. These ask for them, and CREATE, MKDIR and SYMLINK. A
+ * creation with a lent number is not refused for want of room or rights. So none is lent while room is short, at an export with
  * quotas, or to a session that shares its export or whose users are squashed. */
 enum rpc_numbers {
 	NUMBERS_NONE,
@@ -227,7 +227,7 @@ struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name
 	uint32_t rdev;
 	uint32_t want_pages; /* CREATE, TMPFILE: pages to grant with the reply, 0: none */
 	bool exclusive;      /* CREATE of an existing file: -EEXIST; else it is opened */
-	uint8_t numbers;     /* CREATE: enum rpc_numbers */
+	uint8_t numbers;     /* CREATE, MKDIR, SYMLINK: enum rpc_numbers */
 	struct rpc_str name;
 	struct rpc_str target; /* SYMLINK */
 };
@@ -312,10 +312,10 @@ struct rpc_making {
 	struct rpc_commit commit; /* of the new file: without lease */
 };
 
-/* NAMES: changes of names, and of attributes of directories, that the client has made by itself, as
- * its callers were told. They take effect in their order, each as by the request of its kind, and
- * in one transaction: after a crash of the server the store has all that the reply tells of, or
- * none. Only of a session that has the export for itself. */
+/* NAMES: changes of names, and of attributes of directories and symbolic links, that the client has
+ * made by itself, as its callers were told. They take effect in their order, each as by the request
+ * of its kind, and in one transaction: after a crash of the server the store has all that the reply
+ * tells of, or none. Only of a session that has the export for itself. */
 struct rpc_names {
 	struct rpc_tail tail; /* struct rpc_name_change; at least one */
 	uint8_t numbers;      /* enum rpc_numbers */
@@ -324,10 +324,14 @@ struct rpc_names {
 enum rpc_name_kind {
 	NAME_REMOVE, /* UNLINK, RMDIR: the name has to be that inode's, and a directory empty */
 	NAME_MKDIR,  /* of a lent number */
-	NAME_MOVE,   /* RENAME of what is no directory, in place of the replaced inode or of none */
-	/* SETATTR of a directory's mode, owners and times. Callers were told that it is done. So no
-	 * quota refuses it, and of a squashed session it leaves out what SETATTR would refuse. */
+	/* RENAME in place of the replaced inode or of none. A directory gets another name in its
+	 * parent, and replaces none. */
+	NAME_MOVE,
+	/* SETATTR of a directory's mode, owners and times, or of a symbolic link's owners and
+	 * times. Callers were told that it is done. So no quota refuses it, and of a squashed
+	 * session it leaves out what SETATTR would refuse. */
 	NAME_SET,
+	NAME_SYMLINK, /* of a lent number */
 };
 
 /* SETATTR's flags that NAME_SET may have. Times are given: the client knows what is now. */
@@ -343,12 +347,14 @@ struct rpc_name_change {
 	bool keep;
 	struct rpc_str name;
 	uint8_t kind; /* enum rpc_name_kind */
-	/* NAME_MKDIR: as MKDIR tells them; NAME_SET, without umask: as SETATTR does */
+	/* NAME_MKDIR: as MKDIR tells them; NAME_SET, without umask: as SETATTR does; NAME_SYMLINK:
+	 * the owners */
 	uint32_t mode, umask, uid, gid;
 	/* NAME_MOVE. replaced: the inode that has the new name, and is no directory; 0: none. */
 	uint64_t new_parent, replaced;
 	struct rpc_str new_name;
-	uint32_t valid; /* NAME_SET: at least one of NAME_SET_ALL */
+	struct rpc_str target; /* NAME_SYMLINK */
+	uint32_t valid;        /* NAME_SET: at least one of NAME_SET_ALL */
 	int64_t atime, mtime;
 };
 

@@ -33,7 +33,7 @@ void name_queue_fini(struct name_queue *r)
 	while ((link = list_pop(&r->sent))) {
 		struct name_change *one = list_entry(link, struct name_change, link);
 
-		free(one->new_name);
+		free(one->text);
 		free(one);
 	}
 	pthread_mutex_destroy(&r->lock);
@@ -66,23 +66,41 @@ struct name_change *name_change_new(
 	return one;
 }
 
+static struct name_change *new_with_text(
+	const struct name_place *at, const char *text, size_t max, int64_t time)
+{
+	size_t len = strlen(text);
+	struct name_change *one =
+		len <= max ? name_change_new(at->inode, at->dir, at->name, time) : NULL;
+
+	if (!one)
+		return NULL;
+	one->text = strdup(text);
+	one->text_len = (uint16_t)len;
+	if (one->text)
+		return one;
+	name_change_drop(one);
+	return NULL;
+}
+
+struct name_change *name_change_new_symlink(
+	const struct name_place *at, const char *target, int64_t time)
+{
+	struct name_change *one = new_with_text(at, target, SYMLINK_BYTES_MAX, time);
+
+	if (one)
+		one->kind = NAME_SYMLINK;
+	return one;
+}
+
 struct name_change *name_change_new_move(
 	const struct name_place *from, const struct name_place *to, int64_t time)
 {
-	size_t len = strlen(to->name);
-	struct name_change *one =
-		len <= NAME_BYTES_MAX ? name_change_new(from->inode, from->dir, from->name, time)
-				      : NULL;
-	char *new_name = one ? malloc(len + 1) : NULL;
+	struct name_change *one = new_with_text(from, to->name, NAME_BYTES_MAX, time);
 
-	if (!new_name) {
-		if (one)
-			name_change_drop(one);
+	if (!one)
 		return NULL;
-	}
 	one->kind = NAME_MOVE;
-	one->new_name = memcpy(new_name, to->name, len + 1);
-	one->new_len = (uint16_t)len;
 	one->new_dir = inode_ref(to->dir);
 	one->replaced = to->inode ? inode_ref(to->inode) : NULL;
 	return one;
@@ -107,7 +125,7 @@ void name_change_drop(struct name_change *one)
 		inode_put(one->new_dir);
 	if (one->replaced)
 		inode_put(one->replaced);
-	free(one->new_name);
+	free(one->text);
 	free(one);
 }
 
@@ -131,7 +149,7 @@ static void name_queue_answered(struct rpc_call *call, const struct rpc_reply *r
 
 static size_t bytes_of(const struct name_change *one)
 {
-	return rpc_name_change_bytes(one->kind, one->len, one->new_len);
+	return rpc_name_change_bytes(one->kind, one->len, one->text_len);
 }
 
 static bool is_due_locked(const struct name_queue *r)
@@ -185,8 +203,15 @@ static uint64_t ino_of(const struct inode *inode)
 	return inode ? inode->ino : 0;
 }
 
+/* It has a number that was lent. */
+static bool is_made(const struct name_change *one)
+{
+	return one->kind == NAME_MKDIR || one->kind == NAME_SYMLINK;
+}
+
 static void put_one(struct name_queue *r, struct name_change *one, struct wire_out *w)
 {
+	const struct rpc_str text = {one->text, one->text_len}, none = {0};
 	const struct rpc_name_change told = {
 		.kind = (uint8_t)one->kind,
 		.parent = ino_of(one->dir),
@@ -200,7 +225,8 @@ static void put_one(struct name_queue *r, struct name_change *one, struct wire_o
 		.gid = one->gid,
 		.new_parent = ino_of(one->new_dir),
 		.replaced = ino_of(one->replaced),
-		.new_name = {one->new_name, one->new_len},
+		.new_name = one->kind == NAME_MOVE ? text : none,
+		.target = one->kind == NAME_SYMLINK ? text : none,
 		.valid = one->valid,
 		.atime = one->atime,
 		.mtime = one->mtime,
@@ -213,7 +239,7 @@ static void put_one(struct name_queue *r, struct name_change *one, struct wire_o
 static uint8_t ask_numbers(const struct name_queue *r, struct io_thread *thread)
 {
 	list_for_each (pos, &r->sent)
-		if (list_entry(pos, struct name_change, link)->kind == NAME_MKDIR)
+		if (is_made(list_entry(pos, struct name_change, link)))
 			return unmade_ask_numbers(thread->fs->unmade);
 	return NUMBERS_NONE;
 }
@@ -310,7 +336,7 @@ static void end_one(
 	is_no_more_queued(inode, one);
 	if (one->replaced)
 		is_no_more_queued(one->replaced, one);
-	if (one->kind == NAME_MKDIR)
+	if (is_made(one))
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);
@@ -586,8 +612,8 @@ static bool is_named(const struct op_about *about, const struct name_change *one
 static bool is_named_anew(const struct op_about *about, const struct name_change *one)
 {
 	return one->new_dir && about->ino[0] == one->new_dir->ino &&
-	       about->name.len == one->new_len &&
-	       memcmp(about->name.s, one->new_name, one->new_len) == 0;
+	       about->name.len == one->text_len &&
+	       memcmp(about->name.s, one->text, one->text_len) == 0;
 }
 
 static bool is_it(const struct inode *inode, uint64_t ino)

@@ -1,7 +1,7 @@
-/* name_queue.h - changes of names, and of directories' attributes, that this client has made by itself,
- * and that the server does not know yet.
+/* name_queue.h - changes of names, and of attributes of directories and symbolic links, that this
+ * client has made by itself, and that the server does not know yet.
  *
- * UNLINK, RMDIR, MKDIR, RENAME, and SETATTR of a directory are answered here where
+ * UNLINK, RMDIR, MKDIR, SYMLINK, RENAME, and SETATTR of what is no file are answered here where
  * ops/remove_here.h, ops/make_here.h, ops/move_here.h and ops/set_here.h allow it. These changes
  * are one queue for the whole mount, in the order of their answers. It goes to the server by NAMES,
  * one message at a time: when as many have gathered as one message takes, when something comes
@@ -21,7 +21,7 @@
  *
  * OWNERSHIP  A struct name_change has a reference to its inode and its directory, and the inode
  *            points to it, from the answer to the program to that of the NAMES. If the server
- *            refuses, nothing that is known of the directory is believed any more. A directory may
+ *            refuses, nothing that is known of the directory is believed any more. An inode may
  *            have several NAME_SETs, and another change as well: it counts them (inode.nsets).
  * THREADS    Any. The lock is taken inside an inode's lock, and inboxes' inside it. A message is
  *            filled, and its answer is taken, by the thread that sends it, without the lock.
@@ -52,14 +52,14 @@ struct name_change {
 	uint64_t number;           /* it counts the mount's */
 	int64_t time;
 	enum rpc_name_kind kind;
-	/* NAME_MKDIR; its number counts as taken (unmade.h). NAME_SET, without umask. */
+	/* NAME_MKDIR; NAME_SET, without umask; NAME_SYMLINK: the owners */
 	uint32_t mode, umask, uid, gid;
 	uint32_t valid;       /* NAME_SET: of NAME_SET_ALL */
 	int64_t atime, mtime; /* NAME_SET */
 	/* NAME_MOVE; referenced. replaced: has the new name, and points here, too; NULL: none */
 	struct inode *new_dir, *replaced;
-	char *new_name;
-	uint16_t new_len, len;
+	char *text; /* NAME_MOVE: the new name; NAME_SYMLINK: the target */
+	uint16_t text_len, len;
 	char name[NAME_BYTES_MAX + 1];
 };
 
@@ -131,10 +131,13 @@ struct name_place {
 	const char *name;
 };
 
-/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; a NAME_MOVE; and a NAME_SET, which the
- * caller fills. NULL: no memory. name_change_drop() is for one that was not added. */
+/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; a NAME_SYMLINK, whose owners the caller
+ * fills; a NAME_MOVE; and a NAME_SET, which the caller fills. The number of an inode that is made
+ * counts as taken (unmade.h). NULL: no memory. name_change_drop() is for one that was not added. */
 struct name_change *name_change_new(
 	struct inode *inode, struct inode *dir, const char *name, int64_t time);
+struct name_change *name_change_new_symlink(
+	const struct name_place *at, const char *target, int64_t time);
 struct name_change *name_change_new_move(
 	const struct name_place *from, const struct name_place *to, int64_t time);
 struct name_change *name_change_new_set(struct inode *inode, int64_t time);

@@ -42,6 +42,7 @@ static void log_refused(const struct inode *inode, const struct name_change *one
 		[NAME_MKDIR] = {"make", "made"},
 		[NAME_MOVE] = {"rename", "renamed"},
 		[NAME_SET] = {"change", "changed"},
+		[NAME_SYMLINK] = {"make", "made"},
 	};
 	static struct log_ratelimit limit = {.burst = REFUSED_LOG_BURST};
 
@@ -71,7 +72,7 @@ static void refused(struct inode *inode, const struct name_change *one, int stat
 		doubt_inode(one->replaced, true);
 	doubt_directory(one->dir, one->name, status);
 	if (one->new_dir)
-		doubt_directory(one->new_dir, one->new_name, status);
+		doubt_directory(one->new_dir, one->text, status);
 }
 
 const struct name_hooks change_here_hooks = {

@@ -117,7 +117,7 @@ static void take_numbers(struct request *req, const struct rpc_reply *rep)
 			req->thread->fs->unmade, rep->status ? &none : &rep->entry.lent);
 }
 
-static void mkdir_answered(struct request *req, const struct rpc_reply *rep)
+static void named_answered(struct request *req, const struct rpc_reply *rep)
 {
 	take_numbers(req, rep);
 	make_answered(req, rep);
@@ -146,15 +146,23 @@ void op_mkdir(struct request *req)
 	else
 		make_make(req, RPC_MKDIR,
 			&(struct rpc_create){.mode = mode, .numbers = ask_numbers(req)},
-			mkdir_answered);
+			named_answered);
 }
 
 void op_symlink(struct request *req)
 {
+	struct inode *made;
+
 	op_begin(req);
-	make_make(req, RPC_SYMLINK,
-		&(struct rpc_create){.mode = S_IFLNK | 0777, .target = op_name(req->args.name2)},
-		make_answered);
+	made = make_symlink_here(req);
+	if (made)
+		op_reply_entry(req, made);
+	else
+		make_make(req, RPC_SYMLINK,
+			&(struct rpc_create){.mode = S_IFLNK | 0777,
+				.numbers = ask_numbers(req),
+				.target = op_name(req->args.name2)},
+			named_answered);
 }
 
 /* ---- LINK ------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 #include "daemon/ops/make_here.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "common/rpc/change_time.h"
@@ -85,13 +86,14 @@ void make_here_count_link(struct inode *dir, int change)
 	pthread_mutex_unlock(&dir->lock);
 }
 
+/* A link has all rights, whatever the umask. */
 static struct rpc_make what(struct request *req, uint32_t type, int64_t now)
 {
 	return (struct rpc_make){
 		.parent = op_of(req)->inode->ino,
 		.time = now,
-		.mode = type | (req->args.mode & 07777),
-		.umask = req->args.umask,
+		.mode = type | (type == S_IFLNK ? 0777 : req->args.mode & 07777),
+		.umask = type == S_IFLNK ? 0 : req->args.umask,
 		.uid = req->uid,
 		.gid = req->gid,
 		.name = op_name(req->args.name),
@@ -188,7 +190,21 @@ struct inode *make_here(struct request *req)
 	return ino ? make_with(req, ino) : NULL;
 }
 
-/* ---- directories ----------------------------------------------------------------------------- */
+/* ---- directories, symbolic links ------------------------------------------------------------- */
+
+static struct name_change *new_change(
+	struct request *req, struct inode *made, const struct rpc_make *make)
+{
+	const struct name_place at = {op_of(req)->inode, made, req->args.name};
+	struct name_change *one;
+
+	if (S_ISLNK(make->mode))
+		return name_change_new_symlink(&at, req->args.name2, make->time);
+	one = name_change_new(made, at.dir, at.name, make->time);
+	if (one)
+		one->kind = NAME_MKDIR;
+	return one;
+}
 
 /* Its times are given to the parent first. NULL: that is not possible. */
 static struct name_change *change_of(
@@ -197,12 +213,11 @@ static struct name_change *change_of(
 	struct inode *parent = op_of(req)->inode;
 	struct name_change *one =
 		is_new(made) && make_here_touch(parent, make->time, dir) && !inherits(dir)
-			? name_change_new(made, parent, req->args.name, make->time)
+			? new_change(req, made, make)
 			: NULL;
 
 	if (!one)
 		return NULL;
-	one->kind = NAME_MKDIR;
 	one->mode = make->mode & 07777;
 	one->umask = make->umask;
 	one->uid = make->uid;
@@ -217,11 +232,11 @@ static void queue(struct inode *made, struct name_change *one)
 	pthread_mutex_unlock(&made->lock);
 }
 
-static struct inode *make_directory_with(struct request *req, uint64_t ino)
+static struct inode *make_named_with(struct request *req, uint32_t type, uint64_t ino)
 {
 	struct fs *fs = req->thread->fs;
 	struct op *op = op_of(req);
-	struct rpc_make make = what(req, S_IFDIR, session_time(fs->session));
+	struct rpc_make make = what(req, type, session_time(fs->session));
 	struct inode *made = inode_get(fs, ino);
 	struct attr dir, attr;
 	struct name_change *one = made ? change_of(req, made, &make, &dir) : NULL;
@@ -233,10 +248,12 @@ static struct inode *make_directory_with(struct request *req, uint64_t ino)
 		return NULL;
 	}
 	attr = attr_of(ino, &make, &dir);
+	if (S_ISLNK(type))
+		attr.size = one->text_len;
 	inode_learn_new(made, &attr, inode_epoch(fs));
 	/* First, as in make_with(). */
 	queue(made, one);
-	make_here_count_link(op->inode, 1);
+	make_here_count_link(op->inode, S_ISDIR(type));
 	inode_names_add(op->inode, req->args.name);
 	local_answer_name_is(req, op->inode, req->args.name, ino);
 	inode_see(made, &attr, &op->seen);
@@ -254,16 +271,27 @@ static bool has_room_for_link(struct inode *dir)
 	return has;
 }
 
-struct inode *make_directory_here(struct request *req)
+static struct inode *make_named(struct request *req, uint32_t type)
 {
 	struct fs *fs = req->thread->fs;
-	struct inode *dir = op_of(req)->inode;
 	uint64_t ino;
 
 	if (!make_here_is_on(fs) || !make_here_is_time(req) ||
-		!name_queue_has_room(fs->name_queue) || !lacks_name(req) || !is_known(dir) ||
-		!has_room_for_link(dir))
+		!name_queue_has_room(fs->name_queue) || !lacks_name(req) ||
+		!is_known(op_of(req)->inode))
 		return NULL;
 	ino = unmade_take_number(fs->unmade);
-	return ino ? make_directory_with(req, ino) : NULL;
+	return ino ? make_named_with(req, type, ino) : NULL;
+}
+
+struct inode *make_directory_here(struct request *req)
+{
+	return has_room_for_link(op_of(req)->inode) ? make_named(req, S_IFDIR) : NULL;
+}
+
+struct inode *make_symlink_here(struct request *req)
+{
+	size_t len = strlen(req->args.name2);
+
+	return len && len <= SYMLINK_BYTES_SHORT ? make_named(req, S_IFLNK) : NULL;
 }

@@ -1,4 +1,4 @@
-/* make_here.h - CREATE and MKDIR that are answered without the server (file/unmade.h,
+/* make_here.h - CREATE, MKDIR and SYMLINK that are answered without the server (file/unmade.h,
  * file/name_queue.h). */
 #ifndef RMEMFS_DAEMON_OPS_MAKE_HERE_H
 #define RMEMFS_DAEMON_OPS_MAKE_HERE_H
@@ -42,5 +42,8 @@ struct inode *make_here(struct request *req);
 /* The same for the directory of a MKDIR. The server is asked where it is asked for a file, but for
  * what depends on the use of the file, and where too many changes of names wait. */
 struct inode *make_directory_here(struct request *req);
+/* The same for the symbolic link of a SYMLINK. The server is asked for one with a long target, too:
+ * it might lack room for that. Its target is known here (inode.queued) until the server has it. */
+struct inode *make_symlink_here(struct request *req);
 
 #endif

@@ -18,7 +18,7 @@
 static bool may_move_locked(const struct inode *inode)
 {
 	return inode->attr_valid && !inode->orphan && !inode->returned && !inode->nchanging &&
-	       !inode->nlinking && !inode->unmade && !inode->queued && !S_ISDIR(inode->type);
+	       !inode->nlinking && !inode->unmade && !inode->queued;
 }
 
 static bool may_move(struct inode *inode)
@@ -127,6 +127,12 @@ static bool may_take(
 	       remove_here_may_go(to->inode);
 }
 
+/* A directory that keeps its parent can't come below itself. */
+static bool is_right_kind(const struct name_place *from, const struct name_place *to)
+{
+	return !S_ISDIR(from->inode->type) || (from->dir == to->dir && !to->inode);
+}
+
 static bool is_asked_for(const struct request *req)
 {
 	return !(req->args.flags & ~(uint32_t)RENAME_NOREPLACE);
@@ -144,8 +150,8 @@ bool move_here(struct request *req, struct inode *new_dir)
 		return false;
 	from.inode = inode_at(req, from.dir, from.name);
 	to.inode = inode_at(req, to.dir, to.name);
-	moved = from.inode && may_move(from.inode) && may_take(req, &from, &to) &&
-		move(req, &from, &to);
+	moved = from.inode && is_right_kind(&from, &to) && may_move(from.inode) &&
+		may_take(req, &from, &to) && move(req, &from, &to);
 	if (from.inode)
 		inode_put(from.inode);
 	if (to.inode)

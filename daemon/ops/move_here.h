@@ -11,8 +11,9 @@ struct request;
  * False: the server has to be asked. It is asked where
  * - the mount makes no files by itself either, or not now (make_here.h);
  * - names are exchanged, or a device is left behind (flags of renameat2(2));
- * - the name is not known to be that of an inode that is no directory, or the new name is not known
- *   to be nobody's, or such an inode's only name;
+ * - the name is not known to be an inode's, or the new name is not known to be nobody's, or the
+ * only name of what is no directory;
+ * - a directory would get another parent, or replace an inode;
  * - one of these or a directory is being changed, or the server does not know it or its last change
  *   yet;
  * - the new name is longer, and replaces none: the server might lack room for it;

@@ -74,13 +74,19 @@ static bool set_with(struct inode *dir, const struct rpc_setattr *set, struct na
 	return sets;
 }
 
+/* A symbolic link's mode means nothing. */
+static bool is_settable(const struct inode *inode, const struct rpc_setattr *set)
+{
+	return S_ISDIR(inode->type) || (S_ISLNK(inode->type) && !(set->valid & SET_MODE));
+}
+
 bool set_here(struct request *req, const struct rpc_setattr *set)
 {
 	struct inode *dir = op_of(req)->inode;
 	struct fs *fs = req->thread->fs;
 	struct name_change *one;
 
-	if (!S_ISDIR(dir->type) || !is_asked_for(set) || !make_here_is_on(fs) ||
+	if (!is_settable(dir, set) || !is_asked_for(set) || !make_here_is_on(fs) ||
 		!make_here_is_time(req) || !name_queue_has_room(fs->name_queue) ||
 		!kernel_owner_is_right(dir) || has_unmade_files(dir))
 		return false;

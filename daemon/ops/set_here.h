@@ -1,4 +1,5 @@
-/* set_here.h - a SETATTR of a directory that is answered without the server (file/name_queue.h). */
+/* set_here.h - a SETATTR of a directory or symbolic link that is answered without the server
+ * (file/name_queue.h). */
 #ifndef RMEMFS_DAEMON_OPS_SET_HERE_H
 #define RMEMFS_DAEMON_OPS_SET_HERE_H
 
@@ -8,15 +9,16 @@
 
 struct request;
 
-/* Sets mode, owners and times of op->inode, a directory, which may itself not be at the server yet.
+/* Sets mode, owners and times of op->inode, a directory, which may itself not be at the server yet;
+ * or owners and times of a symbolic link.
  * The server makes the same of it, by set_attr.h, and times that are now are told as they are here.
  * False: the server has to be asked. It is asked where
  * - the mount makes no files by itself either, or not now (make_here.h): so there are no quotas
  *   that could refuse an owner, and no squashed users;
- * - anything else is to be set, or it is no directory;
+ * - anything else is to be set, or it is neither;
  * - the kernel may have checked the caller by another owner than the present one
  *   (kcache/kernel_owner.h);
- * - the directory is being changed, or has no name any more;
+ * - it is being changed, or has no name any more;
  * - a file that was made in it is not at the server yet: that would set its mtime again, and take
  *   its group;
  * - the mode is to be set, and there is an access list, which follows it;

@@ -5,9 +5,8 @@
 #include "common/base/util.h"
 #include "server/namespace/ns.h"
 
-/* A target that is longer shares no page with others and needs pages in a row, which only the
- * store's untouched end is sure to have. */
-enum { TARGET_LONG = 1900, ROOM_PAGES_LONG_TARGET = 4 };
+/* Of a target over SYMLINK_BYTES_SHORT. */
+enum { ROOM_PAGES_LONG_TARGET = 4 };
 
 /* Where a new inode goes, and what it gets from there. */
 struct new_place {
@@ -205,18 +204,25 @@ int ns_mknod(struct ns_call *c)
 	}
 }
 
-int ns_mkdir(struct ns_call *c)
+static int lend_along(struct ns_call *c)
 {
 	uint8_t numbers = c->req->create.numbers;
+
+	return ns_may_lend(c, numbers) ? ns_lend(c, numbers, &c->rep->entry.lent) : 0;
+}
+
+int ns_mkdir(struct ns_call *c)
+{
 	int err = ns_create_make(c, S_IFDIR | (c->req->create.mode & 07777));
 
-	return err || !ns_may_lend(c, numbers) ? err : ns_lend(c, numbers, &c->rep->entry.lent);
+	return err ? err : lend_along(c);
 }
 
 int ns_symlink(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
-	uint64_t room = ROOM_PAGES + (req->target.len > TARGET_LONG ? ROOM_PAGES_LONG_TARGET : 0);
+	bool is_long = req->target.len > SYMLINK_BYTES_SHORT;
+	uint64_t room = ROOM_PAGES + (is_long ? ROOM_PAGES_LONG_TARGET : 0);
 	struct new_place place;
 	struct stored_inode inode;
 	int err;
@@ -232,10 +238,10 @@ int ns_symlink(struct ns_call *c)
 		err = ns_room(c, room, true);
 	if (!err)
 		err = add_child(c, &place, &inode);
-	if (err)
-		return err;
-	return store_put(
-		c->m->store, STORE_SYMLINK, STORE_KEY(inode.key), req->target.s, req->target.len);
+	if (!err)
+		err = store_put(c->m->store, STORE_SYMLINK, STORE_KEY(inode.key), req->target.s,
+			req->target.len);
+	return err ? err : lend_along(c);
 }
 
 /* A file without a name can get one while the session keeps it. */

@@ -1,5 +1,5 @@
-/* names.c - NAMES: changes of names, and of directories' attributes, that a client has made by itself,
- * in their order. */
+/* names.c - NAMES: changes of names, and of attributes, that a client has made by itself, in their
+ * order. */
 #include "server/namespace/names.h"
 
 #include <errno.h>
@@ -13,20 +13,22 @@
 enum { REAPED_AT_ONCE = 16 };
 
 /* The store pages that one of many changes may touch: the name and the inode; of a removal the
- * inode's pages' records; of a new directory its parent's record, and each may split pages. Of a
- * directory that gets another owner: its record, and the counts of both owners. */
+ * inode's pages' records. Of a new name: the directory's record, and a symbolic link's target; each
+ * may split pages. Of an inode that gets another owner: its record, and the counts of both owners.
+ */
 enum {
 	ROOM_PAGES_PER_REMOVAL = 2 + ROOM_PAGES_PER_REAPED,
 	ROOM_PAGES_PER_MKDIR = 10,
 	ROOM_PAGES_PER_MOVE = ROOM_PAGES_PER_REMOVAL + ROOM_PAGES_PER_MKDIR,
 	ROOM_PAGES_PER_SET = 10,
+	ROOM_PAGES_PER_SYMLINK = 14,
 };
 
 struct change {
 	struct rpc_name_change told;
 	struct stored_inode dir, child; /* NAME_SET: child */
 	struct dirent_slot slot;
-	struct heritage heritage; /* NAME_MKDIR */
+	struct heritage heritage; /* NAME_MKDIR, NAME_SYMLINK */
 	/* NAME_MOVE. new_dir: `dir` or other_dir. */
 	struct stored_inode *new_dir, other_dir, replaced;
 	struct dirent_slot new_slot;
@@ -40,6 +42,7 @@ static uint64_t room_of(const struct rpc_name_change *told)
 		[NAME_MKDIR] = ROOM_PAGES_PER_MKDIR,
 		[NAME_MOVE] = ROOM_PAGES_PER_MOVE,
 		[NAME_SET] = ROOM_PAGES_PER_SET,
+		[NAME_SYMLINK] = ROOM_PAGES_PER_SYMLINK,
 	};
 
 	return room[told->kind];
@@ -137,9 +140,19 @@ static int names_remove(struct ns_call *c, struct change *k, bool at_once)
 	return err ? err : drop(c, k, &k->child, at_once);
 }
 
-/* ---- NAME_MKDIR ------------------------------------------------------------------------------ */
+/* ---- NAME_MKDIR, NAME_SYMLINK ---------------------------------------------------------------- */
 
-/* Changes nothing. The client makes no directory by itself where there is a default ACL. */
+static uint32_t mode_told(const struct rpc_name_change *told)
+{
+	return told->kind == NAME_MKDIR ? S_IFDIR | told->mode : S_IFLNK | 0777;
+}
+
+static bool lacks_links(const struct change *k)
+{
+	return k->told.kind == NAME_MKDIR && k->dir.attr.nlink >= NLINK_MAX;
+}
+
+/* Changes nothing. The client makes none by itself where there is a default ACL. */
 static int names_find_made(struct names_run *run, struct change *k)
 {
 	struct ns_call *c = run->c;
@@ -150,45 +163,76 @@ static int names_find_made(struct names_run *run, struct change *k)
 		err = -EEXIST;
 	if (!err && !lent_numbers_has(run->lender, k->told.ino))
 		err = -EINVAL;
-	if (!err && k->dir.attr.nlink >= NLINK_MAX)
+	if (!err && lacks_links(k))
 		err = -EMLINK;
 	if (!err)
 		err = ns_inherit(
-			c, &k->dir, S_IFDIR | k->told.mode, k->told.umask, &k->heritage, &room);
+			c, &k->dir, mode_told(&k->told), k->told.umask, &k->heritage, &room);
 	return !err && room && !ns_more_room(c, room) ? -ENOSPC : err;
+}
+
+static void init_named(struct ns_call *c, struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+	const struct attr *dir = &k->dir.attr;
+	uint32_t mode = k->heritage.mode | (told->kind == NAME_MKDIR ? dir->mode & S_ISGID : 0);
+
+	inode_init_lent(c->v, &k->child, told->ino, mode, told->uid,
+		group_of_new_inode(dir->mode, dir->gid, told->gid), told->time);
+	k->child.parent = dir->ino;
+	if (told->kind == NAME_SYMLINK)
+		k->child.attr.size = told->target.len;
+}
+
+static int put_target(struct ns_call *c, const struct change *k)
+{
+	const struct rpc_str *target = &k->told.target;
+
+	return store_put(
+		c->m->store, STORE_SYMLINK, STORE_KEY(k->child.key), target->s, target->len);
+}
+
+static int add_named(struct ns_call *c, struct change *k)
+{
+	int err = ns_heritage_put(c, &k->heritage, &k->child);
+
+	if (!err)
+		err = inode_add(c->v, &k->child);
+	return !err && k->told.kind == NAME_SYMLINK ? put_target(c, k) : err;
 }
 
 static int names_make(struct names_run *run, struct change *k)
 {
 	const struct rpc_name_change *told = &k->told;
-	struct attr *dir = &k->dir.attr;
 	struct ns_call *c = run->c;
 	int err;
 
-	inode_init_lent(c->v, &k->child, told->ino, k->heritage.mode | (dir->mode & S_ISGID),
-		told->uid, group_of_new_inode(dir->mode, dir->gid, told->gid), told->time);
-	k->child.parent = dir->ino;
-	err = ns_heritage_put(c, &k->heritage, &k->child);
-	if (!err)
-		err = inode_add(c->v, &k->child);
+	init_named(c, k);
+	err = add_named(c, k);
 	lent_numbers_take(run->lender, told->ino);
 	run->took_number = true;
 	if (!err)
 		err = dirent_put(
 			c->v, &k->slot, &told->name, told->ino, dirent_type(k->child.attr.mode));
-	dir->nlink++;
+	k->dir.attr.nlink += told->kind == NAME_MKDIR;
 	return err ? err : save_dir(c, k, &k->dir);
 }
 
 /* ---- NAME_MOVE ------------------------------------------------------------------------------- */
 
-/* Finds a name, and its inode, which has to be that one and no directory. */
-static int names_find_file(
+/* Finds a name, and its inode, which has to be that one. */
+static int find_told(
 	struct ns_call *c, const struct dirent_slot *slot, uint64_t ino, struct stored_inode *i)
 {
-	int err = slot->ino == ino ? ns_load_entry(c, slot, i) : -ESTALE;
+	return slot->ino == ino ? ns_load_entry(c, slot, i) : -ESTALE;
+}
 
-	return !err && inode_is_dir(i) ? -EISDIR : err;
+/* A directory keeps its parent, and replaces none: so it can't come below itself. */
+static bool may_move(const struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+
+	return !inode_is_dir(&k->child) || (told->new_parent == told->parent && !told->replaced);
 }
 
 static int find_new_place(struct ns_call *c, struct change *k)
@@ -201,7 +245,8 @@ static int find_new_place(struct ns_call *c, struct change *k)
 		return !err && k->new_slot.ino ? -EEXIST : err;
 	if (told->replaced == told->ino)
 		return -EINVAL;
-	return names_find_file(c, &k->new_slot, told->replaced, &k->replaced);
+	err = find_told(c, &k->new_slot, told->replaced, &k->replaced);
+	return !err && inode_is_dir(&k->replaced) ? -EISDIR : err;
 }
 
 /* Changes nothing. */
@@ -212,7 +257,9 @@ static int names_find_moved(struct ns_call *c, struct change *k)
 	if (err == -ENOSPC || (!err && !k->slot.ino))
 		return -ENOENT;
 	if (!err)
-		err = names_find_file(c, &k->slot, k->told.ino, &k->child);
+		err = find_told(c, &k->slot, k->told.ino, &k->child);
+	if (!err && !may_move(k))
+		err = -EISDIR;
 	return err ? err : find_new_place(c, k);
 }
 
@@ -267,14 +314,22 @@ static void squash_set(const struct ns_call *c, const struct attr *before, struc
 		set->mode &= ~(uint32_t)S_ISGID;
 }
 
+/* A symbolic link's mode means nothing, and stays. */
+static bool may_set(const struct change *k)
+{
+	uint32_t mode = k->child.attr.mode;
+
+	return S_ISDIR(mode) || (S_ISLNK(mode) && !(k->told.valid & SET_MODE));
+}
+
 /* Changes nothing. The client sets no mode by itself where there is an access list. */
 static int names_find_set(struct ns_call *c, struct change *k)
 {
 	uint64_t room = 0;
 	int err = inode_load(c->v, k->told.ino, &k->child);
 
-	if (!err && !inode_is_dir(&k->child))
-		err = -ENOTDIR;
+	if (!err && !may_set(k))
+		err = -EINVAL;
 	if (err)
 		return err;
 	k->set = set_told(c, k);
@@ -297,6 +352,7 @@ static int names_find_one(struct names_run *run, struct change *k)
 	squash_request_name_change(&run->c->ctx->squash, &k->told);
 	switch (k->told.kind) {
 	case NAME_MKDIR:
+	case NAME_SYMLINK:
 		return names_find_made(run, k);
 	case NAME_MOVE:
 		return names_find_moved(run->c, k);
@@ -311,6 +367,7 @@ static int names_change_one(struct names_run *run, struct change *k, bool at_onc
 {
 	switch (k->told.kind) {
 	case NAME_MKDIR:
+	case NAME_SYMLINK:
 		return names_make(run, k);
 	case NAME_MOVE:
 		return names_move(run->c, k, at_once);

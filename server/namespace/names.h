@@ -1,5 +1,5 @@
-/* names.h - changes of names, and of directories' attributes, that a client has made by itself: those
- * of NAMES, and those that come before the files of a MAKE.
+/* names.h - changes of names, and of attributes, that a client has made by itself: those of NAMES,
+ * and those that come before the files of a MAKE.
  *
  * THREADS  The metadata thread, in a batch.
  * ERRORS   As in ns.h.

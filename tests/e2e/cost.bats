@@ -190,12 +190,13 @@ remove_new() {
 	[ $((removed - none)) -le 320 ]
 }
 
-# pack_tree: $dir/folders.tar has 50 folders, with a folder and a file each.
+# pack_tree: $dir/folders.tar has 50 folders, with a folder, a file and a symbolic link each.
 pack_tree() {
 	local i
 	for i in {1..50}; do
 		mkdir -p "$dir/tree/$i/in"
 		echo "$i" >"$dir/tree/$i/in/file"
+		ln -s file "$dir/tree/$i/in/link"
 	done
 	tar -C "$dir/tree" -cf "$dir/folders.tar" .
 }
@@ -235,10 +236,11 @@ copy_and_replace() {
 	kept=$(cost rpcs in_new keep_tree)
 	rm_folder
 	replaced=$(cost rpcs in_new copy_and_replace)
-	echo "RPCs: $((copied - none)) to copy 100 folders and 50 files, $((unpacked - none)) to unpack them," \
+	echo "RPCs: $((copied - none)) to copy 100 folders, 50 files and 50 links," \
+		"$((unpacked - none)) to unpack them," \
 		"$((kept - none)) for cp -a, $((replaced - copied)) to replace the files"
 	# Each file costs one. The first folder and the last rename cost one, and each thread sends once a second what
-	# waits. tar(1) and cp -a also set the times, the mode and the owners of each folder.
+	# waits. tar(1) and cp -a also set the times, the mode and the owners of each folder and link.
 	[ $((copied - none)) -le 70 ]
 	[ $((replaced - copied)) -le 70 ]
 	[ $((unpacked - none)) -le 70 ]

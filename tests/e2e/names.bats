@@ -345,6 +345,65 @@ close_and_go_on() {
 	[ "$(cat "$mnt/folder/a/b/file")" = text ]
 }
 
+@test "a symbolic link is made at once, though the server stands still, with its owner and times" {
+	mount_rmem
+	make_folder
+	mkdir "$mnt/folder/sgid"
+	chgrp 7 "$mnt/folder/sgid"
+	chmod g+s "$mnt/folder/sgid"
+	shows() {
+		stat -c '%n %F %a %u %g %h %s %w %y %z' "$mnt/folder/here" "$mnt/folder/in/back" \
+			"$mnt/folder/sgid/link"
+	}
+	suspend "$server_pid"
+	mkdir "$mnt/folder/in"
+	ln -s first "$mnt/folder/here"
+	ln -s ../first "$mnt/folder/in/back"
+	ln -s none "$mnt/folder/sgid/link"
+	run ! ln -sT other "$mnt/folder/here"
+	chown -h 5:6 "$mnt/folder/here"
+	touch -h -d '2001-02-03 4:05:06.789' "$mnt/folder/here"
+	[ "$(stat -c '%F %a %u %g %s %y' "$mnt/folder/here" | cut -c1-50)" = \
+		'symbolic link 777 5 6 5 2001-02-03 04:05:06.789000' ]
+	[ "$(stat -c %g "$mnt/folder/sgid/link")" -eq 7 ]
+	before=$(shows)
+	kill -CONT "$server_pid"
+	echo text >>"$mnt/folder/in/back"
+	looks() {
+		[ "$(shows)" = "$before" ] && [ "$(cat "$mnt/folder/here")" = text ] &&
+			[ "$(readlink "$mnt/folder/here" "$mnt/folder/in/back")" = $'first\n../first' ]
+	}
+	holds_everywhere looks
+	run ! grep -q 'did not' "$dir/daemon.log"
+}
+
+@test "a symbolic link to a long target is made by the server, and is anything else at once" {
+	mount_rmem
+	make_folder
+	target=$(printf '%02000d' 0)
+	ln -s "$target" "$mnt/folder/long"
+	[ "$(readlink "$mnt/folder/long")" = "$target" ]
+	cd "$mnt/folder"
+	ln -s first a
+	mv a b
+	ln -s first c
+	rm c
+	ln -s first d
+	echo new >e
+	mv -T d e
+	ln -s first f
+	ln f g
+	setfattr -h -n trusted.a -v b f
+	cd /
+	looks() {
+		cd "$mnt/folder"
+		[ "$(echo *)" = 'b e f first g long' ] && [ "$(readlink b e f g)" = $'first\nfirst\nfirst\nfirst' ] &&
+			[ "$(stat -c %h f)" -eq 2 ] && getfattr -h -n trusted.a g 2>/dev/null | grep -q '"b"'
+		cd /
+	}
+	holds_everywhere looks
+}
+
 @test "a folder is anything else at once, and whatever is done to it comes behind it" {
 	mount_rmem
 	make_folder

@@ -256,6 +256,40 @@ make_tree() {
 	run ! grep -q 'did not' "$dir/daemon.log"
 }
 
+@test "a folder has its new name at once, though the server stands still, with all that is in it" {
+	mount_rmem
+	make_folder 2
+	mkdir "$mnt/folder/old" "$mnt/folder/other"
+	make_files 3 folder/old
+	sync "$mnt"
+	exec 7<"$mnt/folder/old"
+	suspend "$server_pid"
+	mv "$mnt/folder/old" "$mnt/folder/new"
+	[ ! -e "$mnt/folder/old" ]
+	mkdir "$mnt/folder/old" /proc/self/fd/7/in
+	[ "$(stat -c %h "$mnt/folder" "$mnt/folder/new")" = $'5\n3' ]
+	times=$(stat -c '%y %z' "$mnt/folder" "$mnt/folder/new")
+	kill -CONT "$server_pid"
+	exec 7<&-
+	looks() {
+		[ "$(cd "$mnt/folder" && echo * new/*)" = '1 2 new old other new/1 new/2 new/3 new/in' ] &&
+			[ "$(cat "$mnt"/folder/new/{1,2,3})" = $'1\n2\n3' ] &&
+			[ "$(stat -c '%y %z' "$mnt/folder" "$mnt/folder/new")" = "$times" ] &&
+			[ "$(stat -c %h "$mnt/folder" "$mnt/folder/new")" = $'5\n3' ]
+	}
+	holds_everywhere looks
+	# Below another one, or in place of one, it comes by the server.
+	mv "$mnt/folder/new" "$mnt/folder/other"
+	mv -T "$mnt/folder/old" "$mnt/folder/other/new/in"
+	run ! mv "$mnt/folder/other" "$mnt/folder/other/new"
+	moved() {
+		[ "$(cd "$mnt/folder" && find . -type d | sort | xargs)" = '. ./other ./other/new ./other/new/in' ] &&
+			[ "$(stat -c %h "$mnt/folder" "$mnt/folder/other/new")" = $'3\n3' ]
+	}
+	holds_everywhere moved
+	run ! grep -q 'did not' "$dir/daemon.log"
+}
+
 @test "a file that was renamed can be anything else at once" {
 	mount_rmem
 	make_folder 9
@@ -322,18 +356,24 @@ make_tree() {
 	done
 }
 
-@test "files are renamed once, wherever the server dies meanwhile" {
+@test "files and folders are renamed, and links are made, once, wherever the server dies meanwhile" {
 	mount_rmem
 	points=(commit.after:1 reply.sent:1 name.changed:9)
 	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] || points+=(commit.before:1 reply.none:1 name.changed:{1,20})
 	for point in "${points[@]}"; do
 		mkdir "$mnt/$point"
 		make_files 40 "$point"
+		mkdir "$mnt/$point"/folder{1..5}
+		sync "$mnt"
 		# The kernel looks up each new name, which this mount tells while it is connected. Ten are replaced.
 		suspend "$server_pid"
 		for i in {1..10}; do
 			mv "$mnt/$point/$i" "$mnt/$point/$((i + 10))"
 			mv "$mnt/$point/$((i + 20))" "$mnt/$point/m$((i - 1))"
+		done
+		for i in {1..5}; do
+			ln -s "to.$i" "$mnt/$point/link.$i"
+			mv -T "$mnt/$point/folder$i" "$mnt/$point/f$i"
 		done
 		kill_server
 		spawn_armed "$point"
@@ -347,7 +387,9 @@ make_tree() {
 		for point in "${points[@]}"; do
 			[ "$(cat "$mnt/$point"/{11..20})" = "$(printf '%s\n' {1..10})" ] &&
 				[ "$(cat "$mnt/$point"/m{0..9})" = "$(printf '%s\n' {21..30})" ] &&
-				[ "$(cat "$mnt/$point/5")" = new ] && [ "$(entries "$mnt/$point")" -eq 31 ]
+				[ "$(cat "$mnt/$point/5")" = new ] && [ "$(entries "$mnt/$point")" -eq 41 ] &&
+				[ "$(readlink "$mnt/$point"/link.{1..5})" = "$(printf 'to.%s\n' {1..5})" ] &&
+				[ "$(find "$mnt/$point" -mindepth 1 -type d -name 'f?' | wc -l)" -eq 5 ]
 		done
 	}
 	everything

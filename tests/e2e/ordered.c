@@ -1,5 +1,6 @@
-/* ordered.c - makes and removes files, and gives folders other owners, in an order that a seed tells,
- * and finds out afterwards how far that has come. For mounts whose daemon or server dies meanwhile.
+/* ordered.c - makes and removes files and links, and gives folders other owners and names, in an order
+ * that a seed tells, and finds out afterwards how far that has come. For mounts whose daemon or
+ * server dies meanwhile.
  *
  *     ordered run DIR LOG SEED STEPS [large]
  *         changes DIR step by step, until all are done or one fails. LOG, on another filesystem,
@@ -8,10 +9,11 @@
  *         DIR has to be as it was after one of the steps: after the last one that made all before
  * it durable, or a later one, up to the one that was under way. Prints which
  *
- * A file has the number of the step that made it. With `large` it has that again and again in some
- * files, up to LARGE_BYTES. A folder's owner is the number of the step that gave it away. The close
- * of a file and fsync of the folder are steps that make all before them durable; UNLINK, RENAME,
- * MKDIR, RMDIR and SETATTR of a folder are not. It needs root.
+ * A file has the number of the step that made it, and so has a symbolic link as its target. With
+ * `large` a file has that again and again in some files, up to LARGE_BYTES. A folder's owner is the
+ * number of the step that gave it away. The close of a file and fsync of the folder are steps that
+ * make all before them durable; UNLINK, RENAME, MKDIR, SYMLINK, RMDIR and SETATTR of a folder are
+ * not. It needs root.
  */
 #include <err.h>
 #include <errno.h>
@@ -33,7 +35,7 @@ struct progress {
 	uint64_t begun, ended, durable; /* numbers of steps */
 };
 
-enum kind { MAKE, REMOVE, RENAME, TOGGLE_FOLDER, GIVE_FOLDER, SYNC };
+enum kind { MAKE, LINK, REMOVE, RENAME, TOGGLE_FOLDER, MOVE_FOLDER, GIVE_FOLDER, SYNC };
 
 struct step {
 	enum kind kind;
@@ -45,7 +47,7 @@ struct tree {
 	uint64_t random, step;
 	uint64_t made_by[NAMES]; /* the step that made the file; 0: there is none */
 	uint64_t given_by[FOLDERS];
-	bool folder;
+	enum { NO_FOLDER, FOLDER, MOVED_FOLDER } folder;
 	enum kind burst;
 	unsigned left; /* steps of the burst */
 };
@@ -96,6 +98,16 @@ static struct step choose(struct tree *t)
 		s.kind = GIVE_FOLDER;
 		s.name = random_below(t, FOLDERS);
 		return s;
+	case 11:
+	case 12:
+	case 13:
+		s.kind = t->folder ? MOVE_FOLDER : TOGGLE_FOLDER;
+		return s;
+	case 14:
+	case 15:
+	case 16:
+		s.kind = LINK;
+		break;
 	case 2:
 	case 5:
 	case 6:
@@ -105,7 +117,7 @@ static struct step choose(struct tree *t)
 	default:
 		break;
 	}
-	s.name = find_name(t, s.kind != MAKE);
+	s.name = find_name(t, s.kind == REMOVE || s.kind == RENAME);
 	s.to = find_name(t, false);
 	if (s.name == NAMES || (s.kind == RENAME && s.to == NAMES))
 		return sync_all;
@@ -118,6 +130,7 @@ static void take(struct tree *t, const struct step *s)
 	t->step++;
 	switch (s->kind) {
 	case MAKE:
+	case LINK:
 		t->made_by[s->name] = t->step;
 		break;
 	case REMOVE:
@@ -128,7 +141,10 @@ static void take(struct tree *t, const struct step *s)
 		t->made_by[s->name] = 0;
 		break;
 	case TOGGLE_FOLDER:
-		t->folder = !t->folder;
+		t->folder = t->folder ? NO_FOLDER : FOLDER;
+		break;
+	case MOVE_FOLDER:
+		t->folder = t->folder == FOLDER ? MOVED_FOLDER : FOLDER;
 		break;
 	case GIVE_FOLDER:
 		t->given_by[s->name] = t->step;
@@ -181,6 +197,29 @@ static int make(const char *path, uint64_t step)
 	return close(fd) == 0 ? r : -1;
 }
 
+static int make_link(const char *path, uint64_t step)
+{
+	char target[TEXT_BYTES];
+
+	snprintf(target, sizeof(target), "%llu", (unsigned long long)step);
+	return symlink(target, path);
+}
+
+/* The names of the folder that comes and goes. */
+static const char *const folder_names[] = {[FOLDER] = "folder", [MOVED_FOLDER] = "moved"};
+
+static int toggle_folder(const struct tree *t)
+{
+	return t->folder ? rmdir(folder_names[t->folder]) : mkdir(folder_names[FOLDER], 0755);
+}
+
+static int move_folder(const struct tree *t)
+{
+	bool back = t->folder == MOVED_FOLDER;
+
+	return rename(folder_names[t->folder], folder_names[back ? FOLDER : MOVED_FOLDER]);
+}
+
 static int sync_folder(void)
 {
 	int fd = open("0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -219,12 +258,16 @@ static int carry_out(const struct tree *t, const struct step *s)
 	switch (s->kind) {
 	case MAKE:
 		return make(path, t->step + 1);
+	case LINK:
+		return make_link(path, t->step + 1);
 	case REMOVE:
 		return unlink(path);
 	case RENAME:
 		return rename(path, path_of(s->to, to, sizeof(to)));
 	case TOGGLE_FOLDER:
-		return t->folder ? rmdir("folder") : mkdir("folder", 0755);
+		return toggle_folder(t);
+	case MOVE_FOLDER:
+		return move_folder(t);
 	case GIVE_FOLDER:
 		return give(s->name, t->step + 1);
 	case SYNC:
@@ -315,10 +358,15 @@ static uint64_t step_of(size_t nbytes)
 static uint64_t made_by(unsigned name)
 {
 	char path[64];
-	int fd = open(path_of(name, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	ssize_t n = readlink(path_of(name, path, sizeof(path)), found, TEXT_BYTES - 1);
 	size_t have = 0;
-	ssize_t n;
+	int fd;
 
+	if (n > 0) {
+		found[n] = '\0';
+		return strtoull(found, NULL, 10);
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		if (errno != ENOENT)
 			err(2, "%s", path);
@@ -335,13 +383,13 @@ static uint64_t made_by(unsigned name)
 static struct tree look(void)
 {
 	struct tree t = {0};
-	struct stat st;
 
 	for (unsigned i = 0; i < NAMES; i++)
 		t.made_by[i] = made_by(i);
 	for (unsigned i = 0; i < FOLDERS; i++)
 		t.given_by[i] = given_by(i);
-	t.folder = stat("folder", &st) == 0;
+	for (unsigned i = FOLDER; i <= MOVED_FOLDER; i++)
+		t.folder += access(folder_names[i], F_OK) == 0 ? i : 0;
 	return t;
 }
 

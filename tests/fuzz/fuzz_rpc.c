@@ -76,6 +76,9 @@ static void walk_names(const struct rpc_tail *tail)
 		demand(change.kind != NAME_MOVE ||
 			(change.new_name.len &&
 				!memchr(change.new_name.s, '/', change.new_name.len)));
+		demand(change.kind != NAME_SYMLINK ||
+			(change.target.len && change.target.len <= SYMLINK_BYTES_MAX &&
+				!memchr(change.target.s, '\0', change.target.len)));
 	}
 	demand(!r.truncated);
 }

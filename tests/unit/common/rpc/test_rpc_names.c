@@ -59,7 +59,7 @@ static void name_changes__out_of_range(void **state)
 		2, 9, 5, .name = {"a", 1}, .kind = NAME_MKDIR, .mode = 0755};
 	struct rpc_name_change change = right;
 
-	change.kind = NAME_SET + 1;
+	change.kind = NAME_SYMLINK + 1;
 	assert_change_refused(&change);
 	change = right;
 	change.keep = true;
@@ -95,6 +95,43 @@ static void sets__out_of_range(void **state)
 	change = right;
 	change.mode = S_IFDIR | 0755;
 	assert_change_refused(&change);
+}
+
+static void symlinks__out_of_range(void **state)
+{
+	static const struct rpc_name_change right = {
+		2, 9, 5, .name = {"a", 1}, .kind = NAME_SYMLINK, .target = {"b/c", 3}};
+	struct rpc_name_change change = right;
+
+	change.target.len = 0;
+	assert_change_refused(&change);
+	change.target = (struct rpc_str){"b\0c", 3};
+	assert_change_refused(&change);
+	change = right;
+	change.keep = true;
+	assert_change_refused(&change);
+}
+
+static void symlink__comes_back_the_same(void **state)
+{
+	struct rpc_name_change link = {2, 9, 5, .name = {"a", 1}, .kind = NAME_SYMLINK, .uid = 7,
+				       .gid = UINT32_MAX, .target = {"../b/c", 6}},
+			       out;
+	uint8_t bytes[128];
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	assert_true(rpc_put_name_change(&w, &link));
+	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_SYMLINK, 1, 6));
+	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
+	assert_true(rpc_get_name_change(&r, &out));
+	assert_int_equal(out.kind, NAME_SYMLINK);
+	assert_int_equal(out.uid, 7);
+	assert_int_equal(out.gid, UINT32_MAX);
+	assert_int_equal(out.target.len, 6);
+	assert_memory_equal(out.target.s, "../b/c", 6);
+	assert_int_equal(wire_in_left(&r), 0);
 }
 
 static void set__comes_back_the_same(void **state)
@@ -178,6 +215,8 @@ int main(void)
 		cmocka_unit_test(names__out_of_range),
 		cmocka_unit_test(name_changes__out_of_range),
 		cmocka_unit_test(sets__out_of_range),
+		cmocka_unit_test(symlinks__out_of_range),
+		cmocka_unit_test(symlink__comes_back_the_same),
 		cmocka_unit_test(set__comes_back_the_same),
 		cmocka_unit_test(name_changes__come_back_the_same),
 		cmocka_unit_test(makes__have_names_before_them),

@@ -99,6 +99,56 @@ static void mkdir__is_answered_without_the_server(void **state)
 	inode_put(made);
 }
 
+static bool symlink_asks(const char *target)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_SYMLINK);
+
+	req->args.name2 = target;
+	req->args.umask = 022;
+	op_symlink(req);
+	return op_of(req)->call.req.op == RPC_SYMLINK;
+}
+
+static void symlink__is_answered_without_the_server(void **state)
+{
+	struct inode *made;
+	struct attr attr;
+
+	fx.inode->attr.mode |= S_ISGID;
+	fx.inode->attr.gid = 77;
+	assert_false(symlink_asks("../there"));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+	made = inode_find(&fx.fs, NUMBER);
+	assert_non_null(made->queued);
+	assert_int_equal(made->queued->kind, NAME_SYMLINK);
+	assert_string_equal(made->queued->text, "../there");
+	assert_true(inode_attr(made, &attr));
+	assert_int_equal(attr.mode, S_IFLNK | 0777);
+	assert_int_equal(attr.size, 8);
+	assert_int_equal(attr.gid, 77);
+	assert_int_equal(attr.nlink, 1);
+	assert_int_equal(fx.inode->attr.nlink, 2);
+	assert_int_equal(unmade_count(fx.fs.unmade), 1);
+	inode_put(made);
+}
+
+static void symlink__to_a_long_target_asks(void **state)
+{
+	char target[SYMLINK_BYTES_SHORT + 2];
+
+	memset(target, 't', sizeof(target));
+	target[SYMLINK_BYTES_SHORT + 1] = '\0';
+	assert_true(symlink_asks(target));
+	assert_int_equal(unmade_take_number(fx.fs.unmade), NUMBER);
+}
+
+static void symlink__that_the_server_makes_brings_numbers(void **state)
+{
+	unmade_forget_numbers(fx.fs.unmade);
+	assert_true(symlink_asks("there"));
+	assert_int_equal(op_of(fx.requests[0])->call.req.create.numbers, NUMBERS_ANEW);
+}
+
 static void mkdir__asks_where_a_file_is_not_made(void **state)
 {
 	fx.inode->attr.flags |= ATTR_DEFAULT_ACL;
@@ -142,6 +192,51 @@ static void mkdir__is_told_and_brings_numbers(void **state)
 	inode_put(made);
 	assert_int_equal(unmade_count(fx.fs.unmade), 0);
 	assert_int_equal(unmade_take_number(fx.fs.unmade), 200);
+}
+
+static bool readlink_asks(void)
+{
+	struct request *req = fs_fixture_make(&fx, 1, 0, OP_READLINK);
+
+	req->node = NUMBER;
+	op_readlink(req);
+	return op_of(req)->call.req.op == RPC_READLINK;
+}
+
+static void symlink__that_the_server_does_not_know_tells_its_target(void **state)
+{
+	struct {
+		struct fuse_out_header head;
+		char body[512];
+	} reply;
+
+	assert_false(symlink_asks("../there"));
+	assert_true(read(fx.kernel[0], &reply, sizeof(reply)) > 0);
+	assert_false(readlink_asks());
+	assert_int_equal(read(fx.kernel[0], &reply, sizeof(reply)), sizeof(reply.head) + 8);
+	assert_int_equal(reply.head.error, 0);
+	assert_memory_equal(reply.body, "../there", 8);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	answer_names(1, 0);
+	assert_true(readlink_asks());
+}
+
+static void symlink__is_told(void **state)
+{
+	struct rpc_name_change told;
+	struct wire_in in;
+
+	assert_false(symlink_asks("../there"));
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	in = rpc_tail_reader(&sent()->req.names.tail);
+	assert_true(rpc_get_name_change(&in, &told));
+	assert_int_equal(told.kind, NAME_SYMLINK);
+	assert_int_equal(told.ino, NUMBER);
+	assert_int_equal(told.target.len, 8);
+	assert_memory_equal(told.target.s, "../there", 8);
+	assert_int_equal(sent()->req.names.numbers, NUMBERS_MORE);
+	answer_names(1, 0);
+	assert_int_equal(unmade_count(fx.fs.unmade), 0);
 }
 
 static void mkdir__that_the_server_refuses_is_not_believed(void **state)
@@ -327,6 +422,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(create__is_answered_without_the_server),
+		CASE(symlink__is_answered_without_the_server),
+		CASE(symlink__to_a_long_target_asks),
+		CASE(symlink__that_the_server_makes_brings_numbers),
+		CASE(symlink__that_the_server_does_not_know_tells_its_target),
+		CASE(symlink__is_told),
 		CASE(mkdir__is_answered_without_the_server),
 		CASE(mkdir__asks_where_a_file_is_not_made),
 		CASE(mkdir__is_told_and_brings_numbers),

@@ -146,10 +146,28 @@ static void rename__asks_where_the_old_name_is_not_known(void **state)
 	assert_true(asks(FIXTURE_INO, "new", 0));
 }
 
-static void rename__asks_of_a_directory(void **state)
+static void rename__of_a_directory_in_its_parent(void **state)
 {
 	file->type = S_IFDIR;
-	assert_true(asks(FIXTURE_INO, "new", 0));
+	assert_false(asks(FIXTURE_INO, "new", 0));
+	assert_int_equal(file->queued->kind, NAME_MOVE);
+	assert_true(is_named(fx.inode, "name", 0));
+	assert_true(is_named(fx.inode, "new", FILE_INO));
+	assert_int_equal(fx.inode->attr.nlink, 2);
+}
+
+static void rename__asks_of_a_directory_that_gets_another_parent(void **state)
+{
+	file->type = S_IFDIR;
+	assert_true(asks(DIR_INO, "new", 0));
+	assert_null(file->queued);
+}
+
+static void rename__asks_of_a_directory_that_replaces(void **state)
+{
+	file->type = other->type = S_IFDIR;
+	assert_true(asks(FIXTURE_INO, "other", 0));
+	assert_null(file->queued);
 }
 
 static void rename__asks_where_the_other_file_stays(void **state)
@@ -280,7 +298,9 @@ int main(void)
 		CASE(rename__to_a_longer_name_asks),
 		CASE(rename__asks_where_the_new_name_is_not_known),
 		CASE(rename__asks_where_the_old_name_is_not_known),
-		CASE(rename__asks_of_a_directory),
+		CASE(rename__of_a_directory_in_its_parent),
+		CASE(rename__asks_of_a_directory_that_gets_another_parent),
+		CASE(rename__asks_of_a_directory_that_replaces),
 		CASE(rename__asks_where_the_other_file_stays),
 		CASE(rename__of_two_names_of_one_file_asks),
 		CASE(rename__asks_of_a_file_that_the_server_does_not_know),

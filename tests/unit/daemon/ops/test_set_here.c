@@ -245,6 +245,21 @@ static void set__asks_of_a_file(void **state)
 	assert_true(asks(0, SET_MODE));
 }
 
+static void set__of_a_symlink(void **state)
+{
+	fx.inode->type = S_IFLNK;
+	assert_true(is_answered(SET_UID | SET_MTIME));
+	assert_int_equal(fx.inode->attr.uid, 5);
+	assert_int_equal(told().valid, SET_UID | SET_MTIME);
+}
+
+static void set__asks_for_a_symlinks_mode(void **state)
+{
+	fx.inode->type = S_IFLNK;
+	assert_true(asks(0, SET_MODE | SET_UID));
+	assert_int_equal(fx.inode->nsets, 0);
+}
+
 static void set__asks_for_anything_else(void **state)
 {
 	assert_true(asks(0, SET_MTIME | SET_CTIME));
@@ -435,6 +450,8 @@ int main(void)
 		CASE(set__asks_where_quotas_may_refuse),
 		CASE(set__asks_of_users_that_are_squashed),
 		CASE(set__asks_of_a_file),
+		CASE(set__of_a_symlink),
+		CASE(set__asks_for_a_symlinks_mode),
 		CASE(set__asks_for_anything_else),
 		CASE(set__asks_where_a_list_follows_the_mode),
 		CASE(set__asks_while_the_directory_is_changed),

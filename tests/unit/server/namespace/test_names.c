@@ -248,6 +248,97 @@ static void mkdirs__use_a_number_and_a_name_once(void **state)
 	assert_ran(0, EINVAL);
 }
 
+static void add_symlink(uint64_t parent, const char *name, uint64_t ino, const char *target)
+{
+	const struct rpc_name_change change = {parent, ino, fx.ctx.now - 5, false, fx_str(name),
+		NAME_SYMLINK, .uid = 10, .gid = 20, .target = fx_str(target)};
+
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+static void assert_target(uint64_t ino, const char *target)
+{
+	struct rpc_str *is = &fx.rep.readlink.target;
+
+	assert_int_equal(FX_RUN(.op = RPC_READLINK, .ino = {.ino = ino}), 0);
+	assert_int_equal(is->len, strlen(target));
+	assert_memory_equal(is->s, target, is->len);
+}
+
+/* By the server's own SYMLINK, and by a client's. */
+static void symlinks__are_as_the_server_makes_them(void **state)
+{
+	uint64_t first = lend(), inodes;
+	struct rpc_create own = {.parent = dir,
+		.mode = S_IFLNK | 0777,
+		.uid = 10,
+		.gid = 20,
+		.name = fx_str("own"),
+		.target = fx_str("../there")};
+	struct attr here, there;
+	uint32_t nlink = fx_attr(dir).nlink;
+
+	assert_int_equal(FX_RUN(.op = RPC_SYMLINK, .create = own), 0);
+	there = fx.rep.entry.attr;
+	inodes = fx_usage().inodes;
+	fx.ctx.now = there.mtime + 5;
+	add_symlink(dir, "a", first, "../there");
+	assert_ran(1, 0);
+	here = fx_attr(first);
+	there.ino = first;
+	fx_assert_same(&here, &there);
+	assert_target(first, "../there");
+	assert_int_equal(fx_attr(dir).nlink, nlink);
+	fx.ctx.now += 100;
+	add_symlink(dir, "b", first + 1, "b");
+	assert_ran(1, 0);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_usage().inodes, inodes + 2);
+	add("a", first);
+	add("b", first + 1);
+	assert_ran(2, 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, inodes);
+}
+
+static void symlink__in_a_directory_with_set_group_id(void **state)
+{
+	uint64_t first = lend(), parent;
+
+	assert_int_equal(fx_make(RPC_MKDIR, dir, "sgid", S_IFDIR | 02777), 0);
+	parent = fx.rep.entry.attr.ino;
+	add_symlink(parent, "a", first, "there");
+	assert_ran(1, 0);
+	assert_int_equal(fx_attr(first).mode, S_IFLNK | 0777);
+	assert_int_equal(fx_attr(first).gid, fx_attr(parent).gid);
+}
+
+static void symlinks__use_a_number_and_a_name_once(void **state)
+{
+	uint64_t first = lend();
+
+	add_symlink(dir, "a", first, "there");
+	add_symlink(dir, "b", first, "there");
+	assert_ran(1, EINVAL);
+	add_symlink(dir, "a", first + 1, "there");
+	assert_ran(0, EEXIST);
+	add_symlink(first, "b", first + 1, "there");
+	assert_ran(0, ENOTDIR);
+}
+
+/* No honest client sends it. */
+static void symlink__to_a_long_target(void **state)
+{
+	uint64_t first = lend();
+	char target[SYMLINK_BYTES_MAX + 1];
+
+	memset(target, 't', SYMLINK_BYTES_MAX);
+	target[SYMLINK_BYTES_MAX] = '\0';
+	add_symlink(dir, "a", first, target);
+	assert_ran(1, 0);
+	assert_target(first, target);
+}
+
 static void changes__take_effect_in_their_order(void **state)
 {
 	uint64_t first = lend(), inodes = fx_usage().inodes, a = fx_file(dir, "a");
@@ -333,14 +424,41 @@ static void move__is_refused_where_names_are_others(void **state)
 	assert_ran(0, ESTALE);
 	add_move("a", a, dir, "sub", sub, false);
 	assert_ran(0, EISDIR);
-	add_move("sub", sub, dir, "new", 0, false);
-	assert_ran(0, EISDIR);
 	add_move("a", a, b, "new", 0, false);
 	assert_ran(0, ENOTDIR);
 	assert_int_equal(fx_lookup(dir, "a"), 0);
 	assert_int_equal(fx_attr(a).nlink, 1);
 	add_move("a", a, dir, "b", b, false);
 	assert_ran(1, 0);
+}
+
+static void move__of_a_directory_in_its_parent(void **state)
+{
+	uint64_t sub = fx_dir(dir, "sub"), in = fx_dir(sub, "in"), other = fx_dir(dir, "other");
+	uint64_t file = fx_file(dir, "file");
+	struct attr was = fx_attr(dir), is;
+
+	fx.ctx.now += 100;
+	add_move("sub", sub, dir, "new", 0, false);
+	assert_ran(1, 0);
+	assert_int_equal(fx_lookup(dir, "sub"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "new"), 0);
+	assert_int_equal(fx_lookup(sub, "in"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, in);
+	is = fx_attr(dir);
+	assert_int_equal(is.nlink, was.nlink);
+	assert_int_equal(is.mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(sub).ctime, fx.ctx.now - 5);
+	/* It could come below itself, or count as a link of the wrong directory. */
+	add_move("new", sub, other, "new", 0, false);
+	assert_ran(0, EISDIR);
+	add_move("new", sub, sub, "new", 0, false);
+	assert_ran(0, EISDIR);
+	add_move("new", sub, dir, "other", other, false);
+	assert_ran(0, EISDIR);
+	add_move("new", sub, dir, "file", file, false);
+	assert_ran(0, EISDIR);
+	assert_int_equal(fx_lookup(dir, "new"), 0);
 }
 
 static void add_set(uint64_t ino, uint32_t valid, uint32_t mode, uint32_t uid, uint32_t gid)
@@ -444,14 +562,34 @@ static void set__of_a_directory_without_a_name(void **state)
 	assert_int_equal(fx_usage().inodes, inodes);
 }
 
-static void set__is_refused_of_what_is_no_directory(void **state)
+static void set__of_a_symlink_that_was_made_just_before(void **state)
+{
+	uint64_t first = lend();
+	struct attr attr;
+
+	add_symlink(dir, "a", first, "there");
+	add_set(first, SET_OWNERS, 0, 77, 88);
+	add_set(first, SET_MTIME | SET_ATIME, 0, 0, 0);
+	add_set(first, SET_MODE, 0600, 0, 0);
+	assert_ran(3, EINVAL);
+	attr = fx_attr(first);
+	assert_int_equal(attr.mode, S_IFLNK | 0777);
+	assert_int_equal(attr.uid, 77);
+	assert_int_equal(attr.gid, 88);
+	assert_int_equal(attr.atime, 10);
+	assert_int_equal(attr.mtime, 20);
+	assert_int_equal(attr.size, strlen("there"));
+	assert_target(first, "there");
+}
+
+static void set__is_refused_of_a_file(void **state)
 {
 	uint64_t file = fx_file(dir, "file");
 
 	add_set(dir, SET_MODE, 0700, 0, 0);
 	add_set(file, SET_MODE, 0700, 0, 0);
 	add_set(dir, SET_MODE, 0711, 0, 0);
-	assert_ran(1, ENOTDIR);
+	assert_ran(1, EINVAL);
 	assert_int_equal(fx_attr(file).mode, S_IFREG | 0644);
 	assert_int_equal(fx_attr(dir).mode, S_IFDIR | 0700);
 	add_set(12345, SET_MODE, 0700, 0, 0);
@@ -610,6 +748,10 @@ int main(void)
 		NAMES_TEST(mkdirs__are_as_the_server_makes_them),
 		NAMES_TEST(mkdir__in_a_directory_with_set_group_id),
 		NAMES_TEST(mkdirs__use_a_number_and_a_name_once),
+		NAMES_TEST(symlinks__are_as_the_server_makes_them),
+		NAMES_TEST(symlink__in_a_directory_with_set_group_id),
+		NAMES_TEST(symlinks__use_a_number_and_a_name_once),
+		NAMES_TEST(symlink__to_a_long_target),
 		NAMES_TEST(changes__take_effect_in_their_order),
 		NAMES_TEST(move__gives_another_name),
 		NAMES_TEST(move__replaces),
@@ -617,7 +759,9 @@ int main(void)
 		NAMES_TEST(set__makes_of_a_directory_what_setattr_makes),
 		NAMES_TEST(set__of_a_directory_that_was_made_just_before),
 		NAMES_TEST(set__of_a_directory_without_a_name),
-		NAMES_TEST(set__is_refused_of_what_is_no_directory),
+		NAMES_TEST(move__of_a_directory_in_its_parent),
+		NAMES_TEST(set__of_a_symlink_that_was_made_just_before),
+		NAMES_TEST(set__is_refused_of_a_file),
 		NAMES_TEST(set__does_not_take_the_ctime_back),
 		NAMES_TEST(set__of_users_that_are_squashed_by_now),
 		NAMES_TEST(mkdir__of_users_that_are_squashed_by_now),
