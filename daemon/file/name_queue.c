@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
@@ -30,12 +28,8 @@ void name_queue_fini(struct name_queue *r)
 	struct list *link;
 
 	list_splice_tail(&r->sent, &r->queued);
-	while ((link = list_pop(&r->sent))) {
-		struct name_change *one = list_entry(link, struct name_change, link);
-
-		free(one->text);
-		free(one);
-	}
+	while ((link = list_pop(&r->sent)))
+		name_change_free(list_entry(link, struct name_change, link));
 	pthread_mutex_destroy(&r->lock);
 }
 
@@ -47,86 +41,6 @@ bool name_queue_has_room(struct name_queue *r)
 	room = r->nqueued < NAME_QUEUE && !r->nclosing;
 	pthread_mutex_unlock(&r->lock);
 	return room;
-}
-
-struct name_change *name_change_new(
-	struct inode *inode, struct inode *dir, const char *name, int64_t time)
-{
-	size_t len = strlen(name);
-	struct name_change *one = len <= NAME_BYTES_MAX ? malloc(sizeof(*one)) : NULL;
-
-	if (!one)
-		return NULL;
-	*one = (struct name_change){.kind = NAME_REMOVE,
-		.inode = inode_ref(inode),
-		.dir = inode_ref(dir),
-		.time = time,
-		.len = (uint16_t)len};
-	memcpy(one->name, name, len + 1);
-	return one;
-}
-
-static struct name_change *new_with_text(
-	const struct name_place *at, const char *text, size_t max, int64_t time)
-{
-	size_t len = strlen(text);
-	struct name_change *one =
-		len <= max ? name_change_new(at->inode, at->dir, at->name, time) : NULL;
-
-	if (!one)
-		return NULL;
-	one->text = strdup(text);
-	one->text_len = (uint16_t)len;
-	if (one->text)
-		return one;
-	name_change_drop(one);
-	return NULL;
-}
-
-struct name_change *name_change_new_symlink(
-	const struct name_place *at, const char *target, int64_t time)
-{
-	struct name_change *one = new_with_text(at, target, SYMLINK_BYTES_MAX, time);
-
-	if (one)
-		one->kind = NAME_SYMLINK;
-	return one;
-}
-
-struct name_change *name_change_new_move(
-	const struct name_place *from, const struct name_place *to, int64_t time)
-{
-	struct name_change *one = new_with_text(from, to->name, NAME_BYTES_MAX, time);
-
-	if (!one)
-		return NULL;
-	one->kind = NAME_MOVE;
-	one->new_dir = inode_ref(to->dir);
-	one->replaced = to->inode ? inode_ref(to->inode) : NULL;
-	return one;
-}
-
-struct name_change *name_change_new_set(struct inode *inode, int64_t time)
-{
-	struct name_change *one = malloc(sizeof(*one));
-
-	if (one)
-		*one = (struct name_change){
-			.kind = NAME_SET, .inode = inode_ref(inode), .time = time};
-	return one;
-}
-
-void name_change_drop(struct name_change *one)
-{
-	inode_put(one->inode);
-	if (one->dir)
-		inode_put(one->dir);
-	if (one->new_dir)
-		inode_put(one->new_dir);
-	if (one->replaced)
-		inode_put(one->replaced);
-	free(one->text);
-	free(one);
 }
 
 void name_queue_add_locked(struct name_queue *r, struct name_change *one)
@@ -147,11 +61,6 @@ void name_queue_add_locked(struct name_queue *r, struct name_change *one)
 
 static void name_queue_answered(struct rpc_call *call, const struct rpc_reply *rep);
 
-static size_t bytes_of(const struct name_change *one)
-{
-	return rpc_name_change_bytes(one->kind, one->len, one->text_len);
-}
-
 static bool is_due_locked(const struct name_queue *r)
 {
 	const struct list *first = r->queued.next;
@@ -170,9 +79,9 @@ static void take_some_locked(struct name_queue *r)
 	for (unsigned n = 0; n < max && !list_empty(&r->queued); n++) {
 		struct name_change *one = list_entry(r->queued.next, struct name_change, link);
 
-		if (room < bytes_of(one))
+		if (room < name_change_bytes(one))
 			return;
-		room -= bytes_of(one);
+		room -= name_change_bytes(one);
 		list_del(&one->link);
 		r->nqueued--;
 		list_add_tail(&r->sent, &one->link);
@@ -192,54 +101,16 @@ static bool is_kept(struct name_queue *r, struct inode *inode)
 	return kept;
 }
 
-/* The inode that loses its name by it; NULL: none. */
-static struct inode *loser(const struct name_change *one)
-{
-	return one->kind == NAME_REMOVE ? one->inode : one->replaced;
-}
-
-static uint64_t ino_of(const struct inode *inode)
-{
-	return inode ? inode->ino : 0;
-}
-
-/* It has a number that was lent. */
-static bool is_made(const struct name_change *one)
-{
-	return one->kind == NAME_MKDIR || one->kind == NAME_SYMLINK;
-}
-
 static void put_one(struct name_queue *r, struct name_change *one, struct wire_out *w)
 {
-	const struct rpc_str text = {one->text, one->text_len}, none = {0};
-	const struct rpc_name_change told = {
-		.kind = (uint8_t)one->kind,
-		.parent = ino_of(one->dir),
-		.ino = one->inode->ino,
-		.time = one->time,
-		.keep = is_kept(r, loser(one)),
-		.name = {one->name, one->len},
-		.mode = one->mode,
-		.umask = one->umask,
-		.uid = one->uid,
-		.gid = one->gid,
-		.new_parent = ino_of(one->new_dir),
-		.replaced = ino_of(one->replaced),
-		.new_name = one->kind == NAME_MOVE ? text : none,
-		.target = one->kind == NAME_SYMLINK ? text : none,
-		.valid = one->valid,
-		.atime = one->atime,
-		.mtime = one->mtime,
-	};
-
-	rpc_put_name_change(w, &told);
+	name_change_put(one, is_kept(r, name_change_loser(one)), w);
 }
 
 /* A message that uses numbers asks for more. */
 static uint8_t ask_numbers(const struct name_queue *r, struct io_thread *thread)
 {
 	list_for_each (pos, &r->sent)
-		if (is_made(list_entry(pos, struct name_change, link)))
+		if (name_change_takes_number(list_entry(pos, struct name_change, link)))
 			return unmade_ask_numbers(thread->fs->unmade);
 	return NUMBERS_NONE;
 }
@@ -336,7 +207,7 @@ static void end_one(
 	is_no_more_queued(inode, one);
 	if (one->replaced)
 		is_no_more_queued(one->replaced, one);
-	if (is_made(one))
+	if (name_change_takes_number(one))
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);
@@ -499,9 +370,9 @@ static bool fit_locked(const struct name_queue *r)
 	list_for_each (pos, &r->queued) {
 		const struct name_change *one = list_entry(pos, struct name_change, link);
 
-		if (room < bytes_of(one))
+		if (room < name_change_bytes(one))
 			return false;
-		room -= bytes_of(one);
+		room -= name_change_bytes(one);
 	}
 	return true;
 }
@@ -603,45 +474,12 @@ bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind
 
 /* ---- who comes behind them ------------------------------------------------------------------- */
 
-static bool is_named(const struct op_about *about, const struct name_change *one)
-{
-	return one->dir && about->ino[0] == one->dir->ino && about->name.len == one->len &&
-	       memcmp(about->name.s, one->name, one->len) == 0;
-}
-
-static bool is_named_anew(const struct op_about *about, const struct name_change *one)
-{
-	return one->new_dir && about->ino[0] == one->new_dir->ino &&
-	       about->name.len == one->text_len &&
-	       memcmp(about->name.s, one->text, one->text_len) == 0;
-}
-
-static bool is_it(const struct inode *inode, uint64_t ino)
-{
-	return inode && inode->ino == ino;
-}
-
-static bool change_is_about(const struct op_about *about, const struct name_change *one)
-{
-	bool is_dir = false;
-
-	/* Names don't depend on attributes of their directory. */
-	if (one->kind == NAME_SET && about->name.len)
-		return false;
-	for (unsigned i = 0; i < ARRAY_SIZE(about->ino); i++) {
-		if (is_it(one->inode, about->ino[i]) || is_it(one->replaced, about->ino[i]))
-			return true;
-		is_dir |= is_it(one->dir, about->ino[i]) || is_it(one->new_dir, about->ino[i]);
-	}
-	return about->name.len ? is_named(about, one) || is_named_anew(about, one) : is_dir;
-}
-
 static uint64_t find_locked(const struct list *list, const struct op_about *about, uint64_t found)
 {
 	list_for_each (pos, list) {
 		const struct name_change *one = list_entry(pos, struct name_change, link);
 
-		if (change_is_about(about, one))
+		if (name_change_is_about(one, about))
 			found = one->number;
 	}
 	return found;

@@ -37,6 +37,7 @@
 
 #include "common/base/list.h"
 #include "common/rpc/rpc.h"
+#include "daemon/file/name_change.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote.h"
 
@@ -45,23 +46,6 @@ struct io_thread;
 
 /* MESSAGE: changes in one message, at most. QUEUE: more that wait are not taken. */
 enum { NAME_MESSAGE = 128, NAME_QUEUE = 512, NAME_TAIL_BYTES = RPC_MSG_BYTES - 256 };
-
-struct name_change {
-	struct list link;
-	struct inode *inode, *dir; /* referenced; NAME_SET: without dir and name */
-	uint64_t number;           /* it counts the mount's */
-	int64_t time;
-	enum rpc_name_kind kind;
-	/* NAME_MKDIR; NAME_SET, without umask; NAME_SYMLINK: the owners */
-	uint32_t mode, umask, uid, gid;
-	uint32_t valid;       /* NAME_SET: of NAME_SET_ALL */
-	int64_t atime, mtime; /* NAME_SET */
-	/* NAME_MOVE; referenced. replaced: has the new name, and points here, too; NULL: none */
-	struct inode *new_dir, *replaced;
-	char *text; /* NAME_MOVE: the new name; NAME_SYMLINK: the target */
-	uint16_t text_len, len;
-	char name[NAME_BYTES_MAX + 1];
-};
 
 struct name_hooks {
 	/* A removal is about to be sent. Whether nobody uses the inode any more: then the server
@@ -125,23 +109,6 @@ static inline bool name_queue_any(const struct name_queue *r)
 /* Whether one more may be taken. */
 bool name_queue_has_room(struct name_queue *r);
 
-/* A name and the inode that has it; NULL: none. */
-struct name_place {
-	struct inode *dir, *inode;
-	const char *name;
-};
-
-/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; a NAME_SYMLINK, whose owners the caller
- * fills; a NAME_MOVE; and a NAME_SET, which the caller fills. The number of an inode that is made
- * counts as taken (unmade.h). NULL: no memory. name_change_drop() is for one that was not added. */
-struct name_change *name_change_new(
-	struct inode *inode, struct inode *dir, const char *name, int64_t time);
-struct name_change *name_change_new_symlink(
-	const struct name_place *at, const char *target, int64_t time);
-struct name_change *name_change_new_move(
-	const struct name_place *from, const struct name_place *to, int64_t time);
-struct name_change *name_change_new_set(struct inode *inode, int64_t time);
-void name_change_drop(struct name_change *one);
 /* Under the inode's lock. name_queue_added() follows, without it. */
 void name_queue_add_locked(struct name_queue *r, struct name_change *one);
 void name_queue_added(struct name_queue *r, struct io_thread *thread);
