@@ -111,10 +111,13 @@ RPC_MESSAGE(name_made, struct rpc_name_change, NAME_MADE_FIELDS)
 	F(name, new_name)
 RPC_MESSAGE(name_moved, struct rpc_name_change, NAME_MOVED_FIELDS)
 
-#define NAME_LINKED_FIELDS(F) \
+#define NAME_POINTS_FIELDS(F) \
 	F(u32, uid)           \
 	F(u32, gid)           \
 	F(target, target)
+RPC_MESSAGE(name_points, struct rpc_name_change, NAME_POINTS_FIELDS)
+
+#define NAME_LINKED_FIELDS(F) F(u64, lent)
 RPC_MESSAGE(name_linked, struct rpc_name_change, NAME_LINKED_FIELDS)
 
 #define NAME_SET_FIELDS(F) \
@@ -211,7 +214,8 @@ enum {
 	NAME_MADE_BYTES = 16,
 	NAME_MOVED_BYTES = 18,
 	NAME_SET_BYTES = 32,
-	NAME_LINKED_BYTES = 10,
+	NAME_POINTS_BYTES = 10,
+	NAME_LINKED_BYTES = 8,
 };
 
 size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t text)
@@ -222,7 +226,9 @@ size_t rpc_name_change_bytes(enum rpc_name_kind kind, size_t name, size_t text)
 	case NAME_MOVE:
 		return NAME_NAMED_BYTES + name + NAME_MOVED_BYTES + text;
 	case NAME_SYMLINK:
-		return NAME_NAMED_BYTES + name + NAME_LINKED_BYTES + text;
+		return NAME_NAMED_BYTES + name + NAME_POINTS_BYTES + text;
+	case NAME_LINK:
+		return NAME_NAMED_BYTES + name + NAME_LINKED_BYTES;
 	case NAME_SET:
 		return NAME_CHANGE_BYTES + NAME_SET_BYTES;
 	default:
@@ -248,6 +254,8 @@ bool rpc_put_name_change(struct wire_out *w, const struct rpc_name_change *chang
 	else if (change->kind == NAME_MOVE)
 		put_name_moved(w, change);
 	else if (change->kind == NAME_SYMLINK)
+		put_name_points(w, change);
+	else if (change->kind == NAME_LINK)
 		put_name_linked(w, change);
 	return true;
 }
@@ -266,6 +274,8 @@ static bool name_change_ok(const struct rpc_name_change *change)
 		       !(change->mode & ~07777u);
 	case NAME_SYMLINK:
 		return !change->keep && change->target.len;
+	case NAME_LINK:
+		return !change->keep;
 	default:
 		return false;
 	}
@@ -279,6 +289,8 @@ static void get_named(struct wire_in *r, struct rpc_name_change *change)
 	else if (change->kind == NAME_MOVE)
 		get_name_moved(r, change);
 	else if (change->kind == NAME_SYMLINK)
+		get_name_points(r, change);
+	else if (change->kind == NAME_LINK)
 		get_name_linked(r, change);
 }
 

@@ -210,8 +210,9 @@ static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t g
 
 /* Inode numbers that the server lends to a session, so that the client can answer a creation
  * itself, and tell of it by MAKE or NAMES. These ask for them, and CREATE, MKDIR and SYMLINK. A
- * creation with a lent number is not refused for want of room or rights. So none is lent while room is short, at an export with
- * quotas, or to a session that shares its export or whose users are squashed. */
+ * creation with a lent number is not refused for want of room or rights. So none is lent while room
+ * is short, at an export with quotas, or to a session that shares its export or whose users are
+ * squashed. */
 enum rpc_numbers {
 	NUMBERS_NONE,
 	NUMBERS_MORE,
@@ -332,6 +333,9 @@ enum rpc_name_kind {
 	 * session it leaves out what SETATTR would refuse. */
 	NAME_SET,
 	NAME_SYMLINK, /* of a lent number */
+	/* LINK of what is no directory, and has a name. It uses up a lent number, whose room it
+	   takes. */
+	NAME_LINK,
 };
 
 /* SETATTR's flags that NAME_SET may have. Times are given: the client knows what is now. */
@@ -354,6 +358,7 @@ struct rpc_name_change {
 	uint64_t new_parent, replaced;
 	struct rpc_str new_name;
 	struct rpc_str target; /* NAME_SYMLINK */
+	uint64_t lent;         /* NAME_LINK: that number */
 	uint32_t valid;        /* NAME_SET: at least one of NAME_SET_ALL */
 	int64_t atime, mtime;
 };

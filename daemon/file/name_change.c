@@ -95,7 +95,7 @@ void name_change_drop(struct name_change *one)
 
 bool name_change_takes_number(const struct name_change *one)
 {
-	return one->kind == NAME_MKDIR || one->kind == NAME_SYMLINK;
+	return one->kind == NAME_MKDIR || one->kind == NAME_SYMLINK || one->kind == NAME_LINK;
 }
 
 size_t name_change_bytes(const struct name_change *one)
@@ -131,6 +131,7 @@ void name_change_put(const struct name_change *one, bool keep, struct wire_out *
 		.replaced = ino_of(one->replaced),
 		.new_name = one->kind == NAME_MOVE ? text : none,
 		.target = one->kind == NAME_SYMLINK ? text : none,
+		.lent = one->lent,
 		.valid = one->valid,
 		.atime = one->atime,
 		.mtime = one->mtime,

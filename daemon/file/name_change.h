@@ -26,6 +26,7 @@ struct name_change {
 	enum rpc_name_kind kind;
 	/* NAME_MKDIR; NAME_SET, without umask; NAME_SYMLINK: the owners */
 	uint32_t mode, umask, uid, gid;
+	uint64_t lent;        /* NAME_LINK: the inode number that it uses up (unmade.h) */
 	uint32_t valid;       /* NAME_SET: of NAME_SET_ALL */
 	int64_t atime, mtime; /* NAME_SET */
 	/* NAME_MOVE; referenced. replaced: has the new name, and points here, too; NULL: none */
@@ -41,8 +42,8 @@ struct name_place {
 	const char *name;
 };
 
-/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR; a NAME_SYMLINK, whose owners the caller
- * fills; a NAME_MOVE; and a NAME_SET, which the caller fills. The number of an inode that is made
+/* A NAME_REMOVE, unless the caller makes it a NAME_MKDIR or NAME_LINK; a NAME_SYMLINK, whose owners
+ * the caller fills; a NAME_MOVE; and a NAME_SET, which the caller fills. A number that was lent
  * counts as taken (unmade.h). NULL: no memory. name_change_drop() is for one that was not added. */
 struct name_change *name_change_new(
 	struct inode *inode, struct inode *dir, const char *name, int64_t time);

@@ -43,6 +43,7 @@ static void log_refused(const struct inode *inode, const struct name_change *one
 		[NAME_MOVE] = {"rename", "renamed"},
 		[NAME_SET] = {"change", "changed"},
 		[NAME_SYMLINK] = {"make", "made"},
+		[NAME_LINK] = {"link", "linked"},
 	};
 	static struct log_ratelimit limit = {.burst = REFUSED_LOG_BURST};
 

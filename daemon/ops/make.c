@@ -16,6 +16,7 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/ops/finish.h"
+#include "daemon/ops/link_here.h"
 #include "daemon/ops/make_here.h"
 #include "daemon/file/unmade.h"
 #include "daemon/lease/wait_aside.h"
@@ -192,6 +193,10 @@ void op_link(struct request *req)
 	struct op *op = op_begin(req);
 	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
 
+	if (link_here(req, target)) {
+		op_reply_entry(req, target);
+		return;
+	}
 	if (!inode_return_link_begin(target)) {
 		op_finish(req, -ENOENT);
 		inode_put(target);

@@ -17,9 +17,6 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/finish.h"
 
-/* Fewer than the server allows. */
-enum { LINKS_MAX = 1 << 30 };
-
 bool make_here_is_on(const struct fs *fs)
 {
 	return fs_knows_names(fs) && session_squash(fs->session).kind == SQUASH_NONE &&
@@ -266,21 +263,24 @@ static bool has_room_for_link(struct inode *dir)
 	bool has;
 
 	pthread_mutex_lock(&dir->lock);
-	has = dir->attr.nlink < LINKS_MAX;
+	has = dir->attr.nlink < MAKE_HERE_LINKS_MAX;
 	pthread_mutex_unlock(&dir->lock);
 	return has;
 }
 
-static struct inode *make_named(struct request *req, uint32_t type)
+bool make_here_may_name(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
-	uint64_t ino;
 
-	if (!make_here_is_on(fs) || !make_here_is_time(req) ||
-		!name_queue_has_room(fs->name_queue) || !lacks_name(req) ||
-		!is_known(op_of(req)->inode))
-		return NULL;
-	ino = unmade_take_number(fs->unmade);
+	return make_here_is_on(fs) && make_here_is_time(req) &&
+	       name_queue_has_room(fs->name_queue) && lacks_name(req) &&
+	       is_known(op_of(req)->inode);
+}
+
+static struct inode *make_named(struct request *req, uint32_t type)
+{
+	uint64_t ino = make_here_may_name(req) ? unmade_take_number(req->thread->fs->unmade) : 0;
+
 	return ino ? make_named_with(req, type, ino) : NULL;
 }
 

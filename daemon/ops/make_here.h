@@ -23,6 +23,11 @@ bool make_here_is_on(const struct fs *fs);
 /* Whether it may do so now: the session lives, and no snapshot, remount or other mount waits until
  * nothing is dirty. */
 bool make_here_is_time(struct request *req);
+/* Whether a new name in op->inode may be a change that is queued: it may do so now, there is room
+ * for one more, and it is known that the directory lacks the name and has no default ACL. */
+bool make_here_may_name(struct request *req);
+/* Names that an inode can have, at most: fewer than the server allows. */
+enum { MAKE_HERE_LINKS_MAX = 1 << 30 };
 /* The directory gets the time of the change at once: the kernel asks for its attributes next, which
  * come in *attr. False: the server knows better. */
 bool make_here_touch(struct inode *dir, int64_t now, struct attr *attr);

@@ -22,11 +22,12 @@ enum {
 	ROOM_PAGES_PER_MOVE = ROOM_PAGES_PER_REMOVAL + ROOM_PAGES_PER_MKDIR,
 	ROOM_PAGES_PER_SET = 10,
 	ROOM_PAGES_PER_SYMLINK = 14,
+	ROOM_PAGES_PER_LINK = 10,
 };
 
 struct change {
 	struct rpc_name_change told;
-	struct stored_inode dir, child; /* NAME_SET: child */
+	struct stored_inode dir, child; /* NAME_SET: child; NAME_LINK: what gets another name */
 	struct dirent_slot slot;
 	struct heritage heritage; /* NAME_MKDIR, NAME_SYMLINK */
 	/* NAME_MOVE. new_dir: `dir` or other_dir. */
@@ -43,6 +44,7 @@ static uint64_t room_of(const struct rpc_name_change *told)
 		[NAME_MOVE] = ROOM_PAGES_PER_MOVE,
 		[NAME_SET] = ROOM_PAGES_PER_SET,
 		[NAME_SYMLINK] = ROOM_PAGES_PER_SYMLINK,
+		[NAME_LINK] = ROOM_PAGES_PER_LINK,
 	};
 
 	return room[told->kind];
@@ -218,6 +220,51 @@ static int names_make(struct names_run *run, struct change *k)
 	return err ? err : save_dir(c, k, &k->dir);
 }
 
+/* ---- NAME_LINK ------------------------------------------------------------------------------- */
+
+static int check_linked(const struct names_run *run, const struct change *k)
+{
+	const struct stored_inode *i = &k->child;
+
+	if (inode_is_dir(i))
+		return -EPERM;
+	if (!i->attr.nlink)
+		return -ENOENT;
+	if (i->attr.nlink >= NLINK_MAX)
+		return -EMLINK;
+	return lent_numbers_has(run->lender, k->told.lent) ? 0 : -EINVAL;
+}
+
+/* Changes nothing. */
+static int names_find_linked(const struct names_run *run, struct change *k)
+{
+	struct ns_call *c = run->c;
+	int err = ns_find(c, k->told.parent, &k->told.name, &k->dir, &k->slot);
+
+	if (!err && k->slot.ino)
+		err = -EEXIST;
+	if (!err)
+		err = inode_load(c->v, k->told.ino, &k->child);
+	return err ? err : check_linked(run, k);
+}
+
+static int names_link(struct names_run *run, struct change *k)
+{
+	const struct rpc_name_change *told = &k->told;
+	struct attr *attr = &k->child.attr;
+	struct ns_call *c = run->c;
+	int err;
+
+	attr->nlink++;
+	attr->ctime = change_time_told(told->time, attr->ctime, c->ctx->now);
+	err = inode_save(c->v, &k->child);
+	lent_numbers_take(run->lender, told->lent);
+	run->took_number = true;
+	if (!err)
+		err = dirent_put(c->v, &k->slot, &told->name, told->ino, dirent_type(attr->mode));
+	return err ? err : save_dir(c, k, &k->dir);
+}
+
 /* ---- NAME_MOVE ------------------------------------------------------------------------------- */
 
 /* Finds a name, and its inode, which has to be that one. */
@@ -356,6 +403,8 @@ static int names_find_one(struct names_run *run, struct change *k)
 		return names_find_made(run, k);
 	case NAME_MOVE:
 		return names_find_moved(run->c, k);
+	case NAME_LINK:
+		return names_find_linked(run, k);
 	case NAME_SET:
 		return names_find_set(run->c, k);
 	default:
@@ -371,6 +420,8 @@ static int names_change_one(struct names_run *run, struct change *k, bool at_onc
 		return names_make(run, k);
 	case NAME_MOVE:
 		return names_move(run->c, k, at_once);
+	case NAME_LINK:
+		return names_link(run, k);
 	case NAME_SET:
 		return names_set(run->c, k);
 	default:

@@ -377,6 +377,37 @@ close_and_go_on() {
 	run ! grep -q 'did not' "$dir/daemon.log"
 }
 
+@test "a file has another name at once, though the server stands still, and for all programs" {
+	mount_rmem
+	make_folder
+	mkdir "$mnt/folder/in"
+	echo text >"$mnt/folder/file"
+	ln -s file "$mnt/folder/points"
+	sync "$mnt"
+	suspend "$server_pid"
+	ln "$mnt/folder/file" "$mnt/folder/in/again"
+	ln -P "$mnt/folder/points" "$mnt/folder/in/points"
+	run ! ln "$mnt/folder/file" "$mnt/folder/first"
+	shows() {
+		stat -c '%n %h %i %y %z' "$mnt"/folder "$mnt"/folder/in "$mnt"/folder/{file,points,in/again,in/points}
+	}
+	[ "$(stat -c %h "$mnt"/folder/{file,points} "$mnt"/folder/in/{again,points})" = $'2\n2\n2\n2' ]
+	[ "$(stat -c %i "$mnt/folder/file")" = "$(stat -c %i "$mnt/folder/in/again")" ]
+	before=$(shows)
+	kill -CONT "$server_pid"
+	looks() {
+		[ "$(shows)" = "$before" ] && [ "$(cat "$mnt"/folder/{file,in/again})" = $'text\ntext' ] &&
+			[ "$(readlink "$mnt/folder/in/points")" = file ]
+	}
+	holds_everywhere looks
+	rm "$mnt/folder/file" "$mnt/folder/points"
+	others_stay() {
+		[ "$(stat -c %h "$mnt"/folder/in/{again,points})" = $'1\n1' ] && [ "$(cat "$mnt/folder/in/again")" = text ]
+	}
+	holds_everywhere others_stay
+	run ! grep -q 'did not' "$dir/daemon.log"
+}
+
 @test "a symbolic link to a long target is made by the server, and is anything else at once" {
 	mount_rmem
 	make_folder

@@ -374,6 +374,7 @@ make_tree() {
 		for i in {1..5}; do
 			ln -s "to.$i" "$mnt/$point/link.$i"
 			mv -T "$mnt/$point/folder$i" "$mnt/$point/f$i"
+			ln "$mnt/$point/3$((i + 2))" "$mnt/$point/also.$i"
 		done
 		kill_server
 		spawn_armed "$point"
@@ -387,7 +388,8 @@ make_tree() {
 		for point in "${points[@]}"; do
 			[ "$(cat "$mnt/$point"/{11..20})" = "$(printf '%s\n' {1..10})" ] &&
 				[ "$(cat "$mnt/$point"/m{0..9})" = "$(printf '%s\n' {21..30})" ] &&
-				[ "$(cat "$mnt/$point/5")" = new ] && [ "$(entries "$mnt/$point")" -eq 41 ] &&
+				[ "$(cat "$mnt/$point/5")" = new ] && [ "$(entries "$mnt/$point")" -eq 46 ] &&
+				[ "$(cat "$mnt/$point"/also.{1..5})" = "$(printf '%s\n' {33..37})" ] &&
 				[ "$(readlink "$mnt/$point"/link.{1..5})" = "$(printf 'to.%s\n' {1..5})" ] &&
 				[ "$(find "$mnt/$point" -mindepth 1 -type d -name 'f?' | wc -l)" -eq 5 ]
 		done

@@ -1,4 +1,4 @@
-/* ordered.c - makes and removes files and links, and gives folders other owners and names, in an order
+/* ordered.c - makes and removes files and their names, and gives folders other owners and names, in an order
  * that a seed tells, and finds out afterwards how far that has come. For mounts whose daemon or
  * server dies meanwhile.
  *
@@ -12,8 +12,8 @@
  * A file has the number of the step that made it, and so has a symbolic link as its target. With
  * `large` a file has that again and again in some files, up to LARGE_BYTES. A folder's owner is the
  * number of the step that gave it away. The close of a file and fsync of the folder are steps that
- * make all before them durable; UNLINK, RENAME, MKDIR, SYMLINK, RMDIR and SETATTR of a folder are
- * not. It needs root.
+ * make all before them durable; UNLINK, RENAME, MKDIR, SYMLINK, LINK, RMDIR and SETATTR of a folder
+ * are not. It needs root.
  */
 #include <err.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ struct progress {
 	uint64_t begun, ended, durable; /* numbers of steps */
 };
 
-enum kind { MAKE, LINK, REMOVE, RENAME, TOGGLE_FOLDER, MOVE_FOLDER, GIVE_FOLDER, SYNC };
+enum kind { MAKE, LINK, REMOVE, RENAME, NAME_AGAIN, TOGGLE_FOLDER, MOVE_FOLDER, GIVE_FOLDER, SYNC };
 
 struct step {
 	enum kind kind;
@@ -73,6 +73,11 @@ static unsigned find_name(struct tree *t, bool there)
 	return NAMES;
 }
 
+static bool needs_other(enum kind kind)
+{
+	return kind == RENAME || kind == NAME_AGAIN;
+}
+
 static struct step choose(struct tree *t)
 {
 	static const struct step sync_all = {.kind = SYNC};
@@ -108,6 +113,11 @@ static struct step choose(struct tree *t)
 	case 16:
 		s.kind = LINK;
 		break;
+	case 17:
+	case 18:
+	case 19:
+		s.kind = NAME_AGAIN;
+		break;
 	case 2:
 	case 5:
 	case 6:
@@ -117,9 +127,9 @@ static struct step choose(struct tree *t)
 	default:
 		break;
 	}
-	s.name = find_name(t, s.kind == REMOVE || s.kind == RENAME);
+	s.name = find_name(t, s.kind != MAKE && s.kind != LINK);
 	s.to = find_name(t, false);
-	if (s.name == NAMES || (s.kind == RENAME && s.to == NAMES))
+	if (s.name == NAMES || (needs_other(s.kind) && s.to == NAMES))
 		return sync_all;
 	return s;
 }
@@ -139,6 +149,9 @@ static void take(struct tree *t, const struct step *s)
 	case RENAME:
 		t->made_by[s->to] = t->made_by[s->name];
 		t->made_by[s->name] = 0;
+		break;
+	case NAME_AGAIN:
+		t->made_by[s->to] = t->made_by[s->name];
 		break;
 	case TOGGLE_FOLDER:
 		t->folder = t->folder ? NO_FOLDER : FOLDER;
@@ -264,6 +277,8 @@ static int carry_out(const struct tree *t, const struct step *s)
 		return unlink(path);
 	case RENAME:
 		return rename(path, path_of(s->to, to, sizeof(to)));
+	case NAME_AGAIN:
+		return link(path, path_of(s->to, to, sizeof(to)));
 	case TOGGLE_FOLDER:
 		return toggle_folder(t);
 	case MOVE_FOLDER:

@@ -59,7 +59,7 @@ static void name_changes__out_of_range(void **state)
 		2, 9, 5, .name = {"a", 1}, .kind = NAME_MKDIR, .mode = 0755};
 	struct rpc_name_change change = right;
 
-	change.kind = NAME_SYMLINK + 1;
+	change.kind = NAME_LINK + 1;
 	assert_change_refused(&change);
 	change = right;
 	change.keep = true;
@@ -110,6 +110,28 @@ static void symlinks__out_of_range(void **state)
 	change = right;
 	change.keep = true;
 	assert_change_refused(&change);
+}
+
+static void link__comes_back_the_same(void **state)
+{
+	struct rpc_name_change link = {2, 9, 5, .name = {"a", 1}, .kind = NAME_LINK,
+				       .lent = UINT64_MAX},
+			       out;
+	uint8_t bytes[128];
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	assert_true(rpc_put_name_change(&w, &link));
+	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_LINK, 1, 0));
+	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
+	assert_true(rpc_get_name_change(&r, &out));
+	assert_int_equal(out.kind, NAME_LINK);
+	assert_int_equal(out.ino, 9);
+	assert_int_equal(out.lent, UINT64_MAX);
+	assert_int_equal(wire_in_left(&r), 0);
+	link.keep = true;
+	assert_change_refused(&link);
 }
 
 static void symlink__comes_back_the_same(void **state)
@@ -216,6 +238,7 @@ int main(void)
 		cmocka_unit_test(name_changes__out_of_range),
 		cmocka_unit_test(sets__out_of_range),
 		cmocka_unit_test(symlinks__out_of_range),
+		cmocka_unit_test(link__comes_back_the_same),
 		cmocka_unit_test(symlink__comes_back_the_same),
 		cmocka_unit_test(set__comes_back_the_same),
 		cmocka_unit_test(name_changes__come_back_the_same),

@@ -339,6 +339,74 @@ static void symlink__to_a_long_target(void **state)
 	assert_target(first, target);
 }
 
+static void add_link(uint64_t parent, const char *name, uint64_t ino, uint64_t lent)
+{
+	const struct rpc_name_change change = {
+		parent, ino, fx.ctx.now - 5, false, fx_str(name), NAME_LINK, .lent = lent};
+
+	assert_true(rpc_put_name_change(&w, &change));
+}
+
+/* By the server's own LINK, and by a client's. */
+static void links__are_as_the_server_makes_them(void **state)
+{
+	uint64_t first = lend(), a = fx_file(dir, "a"), b = fx_file(dir, "b"), inodes;
+	struct rpc_link own = {a, dir, fx_str("a2")};
+	uint32_t nlink = fx_attr(dir).nlink;
+	struct attr here, there;
+
+	inodes = fx_usage().inodes;
+	fx.ctx.now += 100;
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = own), 0);
+	there = fx.rep.entry.attr;
+	fx.ctx.now = there.ctime + 5;
+	add_link(dir, "b2", b, first);
+	assert_ran(1, 0);
+	here = fx_attr(b);
+	there.ino = b;
+	there.btime = here.btime;
+	there.atime = here.atime;
+	there.mtime = here.mtime;
+	fx_assert_same(&here, &there);
+	assert_int_equal(fx_lookup(dir, "b2"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, b);
+	assert_int_equal(fx_attr(dir).mtime, fx.ctx.now - 5);
+	assert_int_equal(fx_attr(dir).nlink, nlink);
+	assert_int_equal(fx_usage().inodes, inodes);
+	add("b", b);
+	assert_ran(1, 0);
+	assert_int_equal(fx_attr(b).nlink, 1);
+	assert_int_equal(fx_lookup(dir, "b2"), 0);
+}
+
+static void links__use_a_number_and_a_name_once(void **state)
+{
+	uint64_t first = lend(), a = fx_file(dir, "a"), sub = fx_dir(dir, "sub");
+	uint64_t gone = fx_file(dir, "gone");
+
+	add_link(dir, "b", a, first);
+	add_link(dir, "c", a, first);
+	assert_ran(1, EINVAL);
+	add_link(dir, "b", a, first + 1);
+	assert_ran(0, EEXIST);
+	add_link(dir, "c", a, first + NUMBERS_LENT);
+	assert_ran(0, EINVAL);
+	add_link(a, "c", a, first + 1);
+	assert_ran(0, ENOTDIR);
+	add_link(dir, "c", sub, first + 1);
+	assert_ran(0, EPERM);
+	add_link(dir, "c", 12345, first + 1);
+	assert_ran(0, ESTALE);
+	add_at(dir, "gone", gone, true);
+	add_link(dir, "c", gone, first + 1);
+	assert_ran(1, ENOENT);
+	assert_int_equal(fx_attr(a).nlink, 2);
+	add_mkdir(dir, "c", first + 1);
+	add_link(dir, "d", a, first + 1);
+	assert_ran(1, EINVAL);
+	assert_int_equal(fx_return_inode(gone), 0);
+}
+
 static void changes__take_effect_in_their_order(void **state)
 {
 	uint64_t first = lend(), inodes = fx_usage().inodes, a = fx_file(dir, "a");
@@ -752,6 +820,8 @@ int main(void)
 		NAMES_TEST(symlink__in_a_directory_with_set_group_id),
 		NAMES_TEST(symlinks__use_a_number_and_a_name_once),
 		NAMES_TEST(symlink__to_a_long_target),
+		NAMES_TEST(links__are_as_the_server_makes_them),
+		NAMES_TEST(links__use_a_number_and_a_name_once),
 		NAMES_TEST(changes__take_effect_in_their_order),
 		NAMES_TEST(move__gives_another_name),
 		NAMES_TEST(move__replaces),
