@@ -143,6 +143,8 @@ static void forget(struct io_thread *thread)
 		return;
 	}
 	make_first_lost(fs);
+	if (name_queue_take_loss(fs->name_queue))
+		atomic_store(&fs->renewal->lost_names, atomic_load(&fs->renewal->session));
 	inode_each(fs, forget_inode, &lost);
 	grants_forget(fs->grants);
 	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
@@ -274,13 +276,34 @@ static bool is_looked_after(const struct request *req)
 	return req->op == OP_FLUSH || req->op == OP_FSYNC;
 }
 
+/* Of the renewal that is under way, or is about to begin. */
+static unsigned number_of(struct fs *fs)
+{
+	struct session_renewal *r = fs->renewal;
+	unsigned number;
+
+	pthread_mutex_lock(&r->lock);
+	number = atomic_load(&r->session) + (phase_of(fs) == RENEWAL_NONE);
+	pthread_mutex_unlock(&r->lock);
+	return number;
+}
+
 static void hold(struct request *req)
 {
 	struct session_renewal *r = req->thread->fs->renewal;
 
 	barrier_hold(&r->hold, req, r->begin);
+	if (!op_of(req)->renewal)
+		op_of(req)->renewal = number_of(req->thread->fs);
 	if (is_looked_after(req))
 		op_watch(req);
+}
+
+bool session_renewal_has_lost_names(struct request *req)
+{
+	unsigned held = op_of(req)->renewal;
+
+	return held && (int)(atomic_load(&req->thread->fs->renewal->lost_names) - held) >= 0;
 }
 
 /* Others go on: the kernel closes a handle whatever the answer is, and asks for attributes by it,

@@ -3,8 +3,9 @@
  * Other clients had to wait for what this client had, and it did not give that back in time: its
  * process was stopped, or its link was gone. All that this client knew is not true any more. Its
  * data that was not committed is lost. Nothing of the old session may be used in a new one.
- * If it was alone, and has made or removed files by itself that the server does not know of
- * (names=local), the files are not there, and the removed names are.
+ * If it was alone, and has changed names by itself that the server does not know of (names=local),
+ * they are as before. Requests that make such changes durable, and that have waited for them or
+ * come while the session is renewed, tell that.
  *
  *     ATTACH: -EIDRM -> every thread: channel deleted, all that has begun is taken back, or ends ->
  *     all threads are idle -> one of them forgets everything -> ATTACH of a new session -> what was
@@ -56,6 +57,7 @@ struct session_renewal {
 	struct barrier hold;
 	/* Begins a request that was held, or ends it. */
 	void (*begin)(struct request *req, int status);
+	atomic_uint lost_names; /* `session` of the last renewal that names were lost in; 0: none */
 	pthread_mutex_t lock;
 	uint32_t idle; /* a bit for each thread */
 };
@@ -73,6 +75,9 @@ bool session_renewal_enter(struct request *req);
 /* An operation ends with an error while the session ends. True: it is held, to begin anew. False:
  * *error is for its caller. */
 bool session_renewal_takes_back(struct request *req, int *error);
+
+/* Whether names were lost with a session while the request was held. */
+bool session_renewal_has_lost_names(struct request *req);
 
 /* The handle belongs to a file that is opened now. */
 void session_renewal_handle_opened(struct fs *fs, struct handle *handle);

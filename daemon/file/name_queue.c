@@ -306,6 +306,17 @@ static void wake_locked(struct name_queue *r, int status)
 	}
 }
 
+bool name_queue_take_loss(struct name_queue *r)
+{
+	bool lost;
+
+	pthread_mutex_lock(&r->lock);
+	lost = r->lost;
+	r->lost = false;
+	pthread_mutex_unlock(&r->lock);
+	return lost;
+}
+
 static struct outcome take_answer(
 	struct name_queue *r, bool along, int err, const struct rpc_names_reply *rep)
 {
@@ -335,6 +346,7 @@ static bool have_ended(
 	o = take_answer(r, along, status, rep);
 	pthread_mutex_lock(&r->lock);
 	r->done = max_u64(r->done, o.done);
+	r->lost |= status && loss(r) && o.nended;
 	r->nalone = o.nalone ? o.nalone : r->nalone - min_u64(r->nalone, o.nended);
 	atomic_fetch_sub(&r->n, o.nended);
 	all = list_empty(&r->sent);

@@ -87,6 +87,7 @@ struct name_queue {
 	struct list waiters; /* struct waiter, by `until` */
 	struct list behind;  /* struct name_behind */
 	unsigned nclosing; /* of these, or of those whose call is run: no more changes are taken */
+	bool lost;         /* some, with the session: name_queue_take_loss() */
 	bool running;      /* a message is on its way, or is being filled */
 	bool called;       /* `call` is in an inbox */
 	struct thread_call call;
@@ -136,6 +137,9 @@ void name_queue_along_back(struct name_queue *r);
 /* Whether one was changed after name_queue_go_along() returned ALONG_NONE or ALONG_TAKEN, and is
  * not answered. May be called under an inode's lock. */
 bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind);
+
+/* Whether some are lost with a session since this was asked before. */
+bool name_queue_take_loss(struct name_queue *r);
 
 /* The number up to which a request has to wait; 0: there is nothing to wait for. */
 uint64_t name_queue_before(struct name_queue *r, const struct op_about *about);

@@ -51,30 +51,17 @@ static int sync_tell_pages(struct request *req)
 	return commit_tell_pages(op_of(req)->inode, handle_of(req), req->op);
 }
 
+/* A failure that is told goes before an interruption of this call. Names that were changed before
+ * are lost with a session: this request has waited for them, or has come meanwhile. */
 static void synced(struct request *req, int status)
 {
 	int failed = sync_tell(req);
 
-	/* A failure that is told goes before an interruption of this call. */
-	op_finish(req, failed ? failed : status);
-}
-
-/* Names that were changed before are lost with the session, or will be: the request is taken back
- * then. This is told at once: begun anew in the next session, it would know nothing of them. */
-static bool loses_names(const struct request *req, int status)
-{
-	return !req->replied && (status == -EIO || (status && begins_anew(req)));
-}
-
-static void named(struct request *req, int status)
-{
-	if (!loses_names(req, status)) {
-		synced(req, status);
-		return;
-	}
-	commit_tell(op_of(req)->inode, handle_of(req));
-	op_of(req)->changing = true;
-	op_finish(req, -EIO);
+	if (!failed)
+		failed = status;
+	if (!failed && session_renewal_has_lost_names(req))
+		failed = -EIO;
+	op_finish(req, failed);
 }
 
 /* fdatasync(2) does not wait for times alone. */
@@ -89,7 +76,7 @@ static void committed(struct request *req, int status)
 {
 	uint64_t until = op_state(req, struct sync_state)->names;
 
-	if (status || name_queue_wait(req, until, named))
+	if (status || name_queue_wait(req, until, synced))
 		synced(req, status);
 }
 
@@ -163,6 +150,8 @@ static void directory_synced(struct request *req, int status)
 		status = names_tell(op_of(req)->inode);
 	if (!status)
 		status = make_first_refusal(req);
+	if (!status && session_renewal_has_lost_names(req))
+		status = -EIO;
 	op_finish(req, status);
 }
 

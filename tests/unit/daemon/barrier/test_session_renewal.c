@@ -471,6 +471,55 @@ static void names__that_were_changed_here_are_as_the_server_has_them(void **stat
 	inode_put(new);
 }
 
+/* The server knows a name that was changed here, or does not. */
+static void lose_name(bool loses)
+{
+	struct inode *gone;
+
+	atomic_store(&fx.fs.sharing, false);
+	fx.fs.options.session.converts = true;
+	fx.fs.options.names = NAMES_LOCAL;
+	gone = loses ? add_gone() : NULL;
+	end_session();
+	turn_all();
+	if (gone)
+		inode_put(gone);
+}
+
+static void lose_names_and_renew(void)
+{
+	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
+		remote_tick(fx.threads[i], now_ms());
+	renew();
+}
+
+/* It can't know which names it was to make durable. */
+static void fsync_and_close__while_the_session_is_renewed_tell_that_names_are_lost(void **state)
+{
+	fx.handle.writes = true;
+	lose_name(true);
+	way_barrier(make_by_handle(0, OP_FSYNC));
+	way_barrier(make_by_handle(1, OP_FLUSH));
+	lose_names_and_renew();
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(began[i], 1);
+		way_barrier(fx.requests[i]);
+		assert_int_equal(fs_fixture_told(&fx, i), -EIO);
+	}
+	way_barrier(make_by_handle(0, OP_FSYNC));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+static void fsync__while_the_session_is_renewed_without_a_loss(void **state)
+{
+	fx.handle.writes = true;
+	lose_name(false);
+	way_barrier(make_by_handle(0, OP_FSYNC));
+	lose_names_and_renew();
+	way_barrier(fx.requests[0]);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
 /* ---- beside other things --------------------------------------------------------------------- */
 
 static void quotas__what_was_reserved_is_not_had_any_more(void **state)
@@ -568,6 +617,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
+		CASE(fsync_and_close__while_the_session_is_renewed_tell_that_names_are_lost),
+		CASE(fsync__while_the_session_is_renewed_without_a_loss),
 		CASE(names__that_were_changed_here_are_as_the_server_has_them),
 		CASE(renewal__without_a_server__ends_what_is_held),
 		CASE(renewal__without_a_server__keeps_what_closes),
