@@ -227,6 +227,7 @@ make_tree() {
 	echo old >"$mnt/other/old"
 	ln "$mnt/folder/9" "$mnt/folder/9b"
 	exec 7<"$mnt/other/old"
+	sync "$mnt"
 	suspend "$server_pid"
 	mv "$mnt/folder/1" "$mnt/folder/a"
 	mv "$mnt/folder/2" "$mnt/other/b"
