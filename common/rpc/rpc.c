@@ -273,7 +273,8 @@ static bool name_change_ok(const struct rpc_name_change *change)
 		return change->valid && !(change->valid & ~(uint32_t)NAME_SET_ALL) &&
 		       !(change->mode & ~07777u);
 	case NAME_SYMLINK:
-		return !change->keep && change->target.len;
+		return !change->keep && change->target.len &&
+		       change->target.len <= SYMLINK_BYTES_SHORT;
 	case NAME_LINK:
 		return !change->keep;
 	default:

@@ -135,7 +135,7 @@ struct rpc_entry_reply {
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
 	struct extent grant[GRANT_EXTENTS];
-	struct rpc_lent lent; /* CREATE, MKDIR */
+	struct rpc_lent lent; /* CREATE, MKDIR, SYMLINK, LINK */
 };
 
 /* GETATTR, SETATTR, COMMIT, SETXATTR, REMOVEXATTR. */

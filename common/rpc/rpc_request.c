@@ -176,6 +176,7 @@ RPC_MESSAGE(tmpfile, struct rpc_create, TMPFILE_FIELDS)
 #define LINK_FIELDS(F) \
 	F(u64, ino)    \
 	F(u64, parent) \
+	F(u8, numbers) \
 	F(name, name)
 RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 
@@ -545,6 +546,8 @@ static bool body_ok(const struct rpc_request *q)
 		return q->create.target.len == 0 && q->create.numbers <= NUMBERS_ANEW;
 	case RPC_MKNOD:
 		return q->create.target.len == 0 && !q->create.numbers;
+	case RPC_LINK:
+		return q->link.numbers <= NUMBERS_ANEW;
 	case RPC_RENAME:
 		return rpc_rename_flags_ok(q->rename.flags);
 	case RPC_COMMIT:

@@ -209,10 +209,10 @@ static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t g
 }
 
 /* Inode numbers that the server lends to a session, so that the client can answer a creation
- * itself, and tell of it by MAKE or NAMES. These ask for them, and CREATE, MKDIR and SYMLINK. A
- * creation with a lent number is not refused for want of room or rights. So none is lent while room
- * is short, at an export with quotas, or to a session that shares its export or whose users are
- * squashed. */
+ * itself, and tell of it by MAKE or NAMES. These ask for them, and CREATE, MKDIR, SYMLINK and LINK.
+ * A creation with such a number is not refused for want of room or rights. So none is lent while
+ * room is short, at an export with quotas, or to a session that shares its export or whose users
+ * are squashed. */
 enum rpc_numbers {
 	NUMBERS_NONE,
 	NUMBERS_MORE,
@@ -237,6 +237,7 @@ struct rpc_link {
 	uint64_t ino;
 	uint64_t parent;
 	struct rpc_str name;
+	uint8_t numbers; /* enum rpc_numbers */
 };
 
 struct rpc_rename {
@@ -357,7 +358,7 @@ struct rpc_name_change {
 	/* NAME_MOVE. replaced: the inode that has the new name, and is no directory; 0: none. */
 	uint64_t new_parent, replaced;
 	struct rpc_str new_name;
-	struct rpc_str target; /* NAME_SYMLINK */
+	struct rpc_str target; /* NAME_SYMLINK: 1 to SYMLINK_BYTES_SHORT */
 	uint64_t lent;         /* NAME_LINK: that number */
 	uint32_t valid;        /* NAME_SET: at least one of NAME_SET_ALL */
 	int64_t atime, mtime;

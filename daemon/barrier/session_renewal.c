@@ -425,6 +425,7 @@ static bool can_begin_anew(const struct request *req)
 bool session_renewal_takes_back(struct request *req, int *error)
 {
 	bool knows_later = req->op == OP_FSYNC && !op_of(req)->changing;
+	unsigned renewal = op_of(req)->renewal;
 	struct handle *handle = knows_later ? NULL : handle_for_data(req);
 
 	/* There may be no other session to begin anew in. */
@@ -437,6 +438,7 @@ bool session_renewal_takes_back(struct request *req, int *error)
 		return false;
 	request_return_buffer(req);
 	memset(req->state, 0, sizeof(req->state));
+	op_of(req)->renewal = renewal;
 	hold(req);
 	return true;
 }

@@ -391,6 +391,12 @@ static bool learn_bare_locked(struct inode *inode, const struct attr *attr)
 	return true;
 }
 
+/* Of attributes that a change has that is queued, the server's answers may tell older ones. */
+static bool is_changed_here_locked(const struct inode *inode)
+{
+	return inode->nsets || inode->queued;
+}
+
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	if (inode->fs->sharing)
@@ -403,7 +409,7 @@ static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t 
 		return true;
 	if (!inode->sized && epoch != inode_epoch(inode->fs))
 		return false;
-	if (!inode->nchanging && !inode->nsets)
+	if (!inode->nchanging && !is_changed_here_locked(inode))
 		take_attr_locked(inode, attr);
 	return true;
 }
@@ -418,7 +424,7 @@ static void inode_show_locked(const struct inode *inode, struct attr *attr)
 /* The kernel gets the attributes that are known, or else those of the answer. */
 static void see_locked(const struct inode *inode, const struct attr *attr, struct attr *seen)
 {
-	bool known = inode->attr.ino && (inode->attr_valid || inode->nsets);
+	bool known = inode->attr.ino && (inode->attr_valid || is_changed_here_locked(inode));
 
 	*seen = known ? inode->attr : merge_locked(inode, attr);
 	inode_show_locked(inode, seen);
@@ -624,7 +630,8 @@ void inode_changed_since(
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another change that began and ended meanwhile may be the newer one. */
-	inode->doubt |= inode->nsets || (inode->fs->sharing && inode->changed_at > epoch) ||
+	inode->doubt |= is_changed_here_locked(inode) ||
+			(inode->fs->sharing && inode->changed_at > epoch) ||
 			(move && inode->changed_move >= move);
 	change_begin_locked(inode, epoch);
 	change_names_end_locked(inode, attr);

@@ -92,7 +92,7 @@ struct inode {
 	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
 	uint64_t nrenamed;            /* begins and ends of changes of these: inode_names.h */
-	int names_error; /* of the last name that could not be removed: fsync tells it once */
+	int names_error; /* of the last change here that the server refused: fsync tells it once */
 	struct place place;
 
 	struct extent_map map;
@@ -105,7 +105,7 @@ struct inode {
 	int64_t filled_ms;  /* when window and share were last used */
 	struct commit commit;
 	struct unmade *unmade;      /* NULL: the server knows it */
-	struct name_change *queued; /* its name, which the server still has; NULL: none */
+	struct name_change *queued; /* of its names, which the server does not know; NULL: none */
 	unsigned nsets;             /* NAME_SETs of it that the server has not answered */
 	struct access access;
 

@@ -43,7 +43,7 @@ static struct name_change *new_with_text(
 struct name_change *name_change_new_symlink(
 	const struct name_place *at, const char *target, int64_t time)
 {
-	struct name_change *one = new_with_text(at, target, SYMLINK_BYTES_MAX, time);
+	struct name_change *one = new_with_text(at, target, SYMLINK_BYTES_SHORT, time);
 
 	if (one)
 		one->kind = NAME_SYMLINK;
@@ -63,13 +63,15 @@ struct name_change *name_change_new_move(
 	return one;
 }
 
-struct name_change *name_change_new_set(struct inode *inode, int64_t time)
+struct name_change *name_change_new_set(struct inode *inode, struct inode *teller, int64_t time)
 {
 	struct name_change *one = malloc(sizeof(*one));
 
 	if (one)
-		*one = (struct name_change){
-			.kind = NAME_SET, .inode = inode_ref(inode), .time = time};
+		*one = (struct name_change){.kind = NAME_SET,
+			.inode = inode_ref(inode),
+			.teller = teller ? inode_ref(teller) : NULL,
+			.time = time};
 	return one;
 }
 
@@ -88,6 +90,8 @@ void name_change_drop(struct name_change *one)
 		inode_put(one->new_dir);
 	if (one->replaced)
 		inode_put(one->replaced);
+	if (one->teller)
+		inode_put(one->teller);
 	name_change_free(one);
 }
 

@@ -29,6 +29,8 @@ struct name_change {
 	uint64_t lent;        /* NAME_LINK: the inode number that it uses up (unmade.h) */
 	uint32_t valid;       /* NAME_SET: of NAME_SET_ALL */
 	int64_t atime, mtime; /* NAME_SET */
+	/* NAME_SET: the directory whose fsync tells of a refusal; referenced; NULL: its own */
+	struct inode *teller;
 	/* NAME_MOVE; referenced. replaced: has the new name, and points here, too; NULL: none */
 	struct inode *new_dir, *replaced;
 	char *text; /* NAME_MOVE: the new name; NAME_SYMLINK: the target */
@@ -51,7 +53,7 @@ struct name_change *name_change_new_symlink(
 	const struct name_place *at, const char *target, int64_t time);
 struct name_change *name_change_new_move(
 	const struct name_place *from, const struct name_place *to, int64_t time);
-struct name_change *name_change_new_set(struct inode *inode, int64_t time);
+struct name_change *name_change_new_set(struct inode *inode, struct inode *teller, int64_t time);
 void name_change_drop(struct name_change *one);
 /* The same of one whose inodes are gone. */
 void name_change_free(struct name_change *one);

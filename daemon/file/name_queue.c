@@ -207,7 +207,9 @@ static void end_one(
 	is_no_more_queued(inode, one);
 	if (one->replaced)
 		is_no_more_queued(one->replaced, one);
-	if (name_change_takes_number(one))
+	if (one->kind == NAME_LINK)
+		unmade_lose_room(inode->fs->unmade);
+	else if (name_change_takes_number(one))
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);

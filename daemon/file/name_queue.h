@@ -1,7 +1,8 @@
 /* name_queue.h - changes of names, and of attributes of directories and symbolic links, that this
  * client has made by itself, and that the server does not know yet.
  *
- * UNLINK, RMDIR, MKDIR, SYMLINK, LINK, RENAME, and SETATTR of what is no file are answered here
+ * UNLINK, RMDIR, MKDIR, SYMLINK, LINK, RENAME, and SETATTR of
+ * directories and links are answered here
  * where ops/remove_here.h, make_here.h, link_here.h, move_here.h and set_here.h allow it. These
  * changes are one queue for the whole mount, in the order of their answers. It goes to the server
  * by NAMES, one message at a time: when as many have gathered as one message takes, when something

@@ -67,6 +67,24 @@ uint64_t unmade_take_number(struct unmade_files *u)
 	return ino;
 }
 
+uint64_t unmade_take_room(struct unmade_files *u)
+{
+	uint64_t number = unmade_take_number(u);
+
+	pthread_mutex_lock(&u->lock);
+	u->nrooms += number != 0;
+	pthread_mutex_unlock(&u->lock);
+	return number;
+}
+
+void unmade_lose_room(struct unmade_files *u)
+{
+	pthread_mutex_lock(&u->lock);
+	u->nrooms--;
+	u->ntaken--;
+	pthread_mutex_unlock(&u->lock);
+}
+
 void unmade_forget_numbers(struct unmade_files *u)
 {
 	pthread_mutex_lock(&u->lock);
@@ -129,7 +147,7 @@ unsigned unmade_count(struct unmade_files *u)
 	unsigned n;
 
 	pthread_mutex_lock(&u->lock);
-	n = atomic_load(&u->n) + u->ntaken;
+	n = atomic_load(&u->n) + u->ntaken - u->nrooms;
 	pthread_mutex_unlock(&u->lock);
 	return n;
 }

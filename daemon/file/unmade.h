@@ -38,8 +38,10 @@ struct unmade_files {
 	uint64_t last;           /* the number of the last one */
 	struct rpc_lent lent[2]; /* inode numbers that were not used; the first ones are next */
 	uint64_t highest;        /* of all that came */
-	unsigned ntaken; /* numbers whose file has not been added yet, and of new directories */
-	bool asking;     /* a request on its way asks for more */
+	/* Numbers whose file has not been added yet, and of new directories and symbolic links; and
+	 * those that no inode gets, whose room a name takes (LINK): these are nrooms. */
+	unsigned ntaken, nrooms;
+	bool asking; /* a request on its way asks for more */
 };
 
 void unmade_init(struct unmade_files *u);
@@ -47,7 +49,7 @@ void unmade_fini(struct unmade_files *u);
 
 /* ---- inode numbers --------------------------------------------------------------------------- */
 
-/* Returns which of enum rpc_numbers a CREATE or MAKE asks for that is about to be sent. If it asks,
+/* Returns which of enum rpc_numbers a request asks for that is about to be sent. If it asks,
  * unmade_numbers_came() has to follow, with what its answer brought. NUMBERS_ANEW once all are
  * gone: some were taken for files that did not come to be, and the server still counts these as
  * lent.
@@ -56,8 +58,11 @@ void unmade_fini(struct unmade_files *u);
 uint8_t unmade_ask_numbers(struct unmade_files *u);
 void unmade_numbers_came(struct unmade_files *u, const struct rpc_lent *lent);
 /* 0: there is none. Else unmade_add() follows, of the file that has it, or unmade_lose_number(): no
- * file gets it, or the server has answered the MKDIR of a directory that has it. */
+ * inode gets it, or the server knows the directory or link that has it. */
 uint64_t unmade_take_number(struct unmade_files *u);
+/* The same of one that no inode gets, whose room is used: unmade_lose_room() follows. */
+uint64_t unmade_take_room(struct unmade_files *u);
+void unmade_lose_room(struct unmade_files *u);
 /* The server takes no MAKE any more: numbers that were lent do not count. No number is taken. */
 void unmade_forget_numbers(struct unmade_files *u);
 void unmade_lose_number(struct unmade_files *u);
@@ -76,7 +81,7 @@ static inline bool unmade_any(const struct unmade_files *u)
 	return atomic_load(&u->n);
 }
 
-/* Files and directories that the server does not know yet. */
+/* Inodes that the server does not know yet. */
 unsigned unmade_count(struct unmade_files *u);
 
 /* Finds one after *number that the request is about: its inode number, and *number. 0: none. Those

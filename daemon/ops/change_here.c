@@ -53,19 +53,23 @@ static void log_refused(const struct inode *inode, const struct name_change *one
 			what[one->kind][1], errno_text(status));
 }
 
-static void doubt_set(struct inode *dir, int status)
+static void doubt_set(struct inode *inode, struct inode *teller, int status)
 {
-	pthread_mutex_lock(&dir->lock);
-	dir->attr_valid = false;
-	dir->names_error = status;
-	pthread_mutex_unlock(&dir->lock);
+	pthread_mutex_lock(&inode->lock);
+	inode->attr_valid = false;
+	pthread_mutex_unlock(&inode->lock);
+	if (!teller)
+		teller = inode;
+	pthread_mutex_lock(&teller->lock);
+	teller->names_error = status;
+	pthread_mutex_unlock(&teller->lock);
 }
 
 static void refused(struct inode *inode, const struct name_change *one, int status)
 {
 	log_refused(inode, one, status);
 	if (one->kind == NAME_SET) {
-		doubt_set(inode, status);
+		doubt_set(inode, one->teller, status);
 		return;
 	}
 	doubt_inode(inode, one->kind == NAME_REMOVE);

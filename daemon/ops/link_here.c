@@ -77,11 +77,11 @@ bool link_here(struct request *req, struct inode *inode)
 
 	if (!make_here_may_name(req) || !may_link(inode))
 		return false;
-	number = unmade_take_number(fs->unmade);
+	number = unmade_take_room(fs->unmade);
 	if (!number)
 		return false;
 	if (link_with(req, inode, number))
 		return true;
-	unmade_lose_number(fs->unmade);
+	unmade_lose_room(fs->unmade);
 	return false;
 }

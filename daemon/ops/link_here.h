@@ -12,7 +12,7 @@ struct request;
  * - it would be asked for a new directory (make_here.h), also where no number is lent: the new name
  *   takes the room of one;
  * - the inode has no name, or as many as it can have, or is being changed, or the server does not
- *   know it or its last change yet.
+ *   know it or the last change of its names yet.
  *
  * The caller's rights were checked as for remove_here(). */
 bool link_here(struct request *req, struct inode *inode);

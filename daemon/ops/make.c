@@ -109,18 +109,18 @@ static uint8_t ask_numbers(const struct request *req)
 }
 
 /* Of the answer to a request that has asked for some. */
-static void take_numbers(struct request *req, const struct rpc_reply *rep)
+static void take_numbers(struct request *req, uint8_t asked, const struct rpc_reply *rep)
 {
 	static const struct rpc_lent none;
 
-	if (op_of(req)->call.req.create.numbers)
+	if (asked != NUMBERS_NONE)
 		unmade_numbers_came(
 			req->thread->fs->unmade, rep->status ? &none : &rep->entry.lent);
 }
 
 static void named_answered(struct request *req, const struct rpc_reply *rep)
 {
-	take_numbers(req, rep);
+	take_numbers(req, op_of(req)->call.req.create.numbers, rep);
 	make_answered(req, rep);
 }
 
@@ -173,6 +173,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	struct make_state *st = op_state(req, struct make_state);
 	struct inode *target = st->target;
 
+	take_numbers(req, st->op.call.req.link.numbers, rep);
 	make_end_name(req, rep);
 	inode_change_names_end(target, rep->status ? NULL : &rep->entry.attr);
 	inode_return_link_end(target, !rep->status, req->thread);
@@ -212,6 +213,7 @@ void op_link(struct request *req)
 		.ino = target->ino,
 		.parent = op->inode->ino,
 		.name = op_name(req->args.name),
+		.numbers = ask_numbers(req),
 	};
 	op_rpc(req, link_answered);
 }
@@ -246,7 +248,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	struct make_state *st = op_state(req, struct make_state);
 	struct inode *inode = made_inode(req, rep);
 
-	take_numbers(req, rep);
+	take_numbers(req, st->op.call.req.create.numbers, rep);
 	if (st->op.call.req.create.want_pages)
 		grant_refill_along_done(
 			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);

@@ -14,8 +14,8 @@ struct request;
  * - the name is not known to be an inode's, or the new name is not known to be nobody's, or the
  * only name of what is no directory;
  * - a directory would get another parent, or replace an inode;
- * - one of these or a directory is being changed, or the server does not know it or its last change
- *   yet;
+ * - one of these or a directory is being changed, or the server does not know it or the last change
+ *   of its names yet;
  * - the new name is longer, and replaces none: the server might lack room for it;
  * - too many changes wait.
  *

@@ -50,6 +50,12 @@ static void fill(struct name_change *one, const struct attr *attr, uint32_t vali
 	one->time = attr->ctime;
 }
 
+/* A link that the server does not know yet. */
+static bool is_new_link_locked(const struct inode *inode)
+{
+	return inode->queued && inode->queued->kind == NAME_SYMLINK;
+}
+
 static void set_locked(struct inode *dir, const struct rpc_setattr *set, struct name_change *one)
 {
 	set_attr(&dir->attr, set, one->time);
@@ -62,16 +68,19 @@ static void set_locked(struct inode *dir, const struct rpc_setattr *set, struct 
 	name_queue_add_locked(dir->fs->name_queue, one);
 }
 
-static bool set_with(struct inode *dir, const struct rpc_setattr *set, struct name_change *one)
+static bool set_it(struct inode *dir, const struct rpc_setattr *set)
 {
-	bool sets;
+	bool is_link = S_ISLNK(dir->type);
+	struct name_change *one = NULL;
 
 	pthread_mutex_lock(&dir->lock);
-	sets = may_set_locked(dir, set->valid);
-	if (sets)
+	if (may_set_locked(dir, set->valid) && (!is_link || is_new_link_locked(dir)))
+		one = name_change_new_set(
+			dir, is_link ? dir->queued->dir : NULL, session_time(dir->fs->session));
+	if (one)
 		set_locked(dir, set, one);
 	pthread_mutex_unlock(&dir->lock);
-	return sets;
+	return one;
 }
 
 /* A symbolic link's mode means nothing. */
@@ -84,19 +93,11 @@ bool set_here(struct request *req, const struct rpc_setattr *set)
 {
 	struct inode *dir = op_of(req)->inode;
 	struct fs *fs = req->thread->fs;
-	struct name_change *one;
 
 	if (!is_settable(dir, set) || !is_asked_for(set) || !make_here_is_on(fs) ||
 		!make_here_is_time(req) || !name_queue_has_room(fs->name_queue) ||
-		!kernel_owner_is_right(dir) || has_unmade_files(dir))
+		!kernel_owner_is_right(dir) || has_unmade_files(dir) || !set_it(dir, set))
 		return false;
-	one = name_change_new_set(dir, session_time(fs->session));
-	if (!one)
-		return false;
-	if (!set_with(dir, set, one)) {
-		name_change_drop(one);
-		return false;
-	}
 	name_queue_added(fs->name_queue, req->thread);
 	return true;
 }

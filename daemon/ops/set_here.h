@@ -10,7 +10,7 @@
 struct request;
 
 /* Sets mode, owners and times of op->inode, a directory, which may itself not be at the server yet;
- * or owners and times of a symbolic link.
+ * or owners and times of a symbolic link that is not.
  * The server makes the same of it, by set_attr.h, and times that are now are told as they are here.
  * False: the server has to be asked. It is asked where
  * - the mount makes no files by itself either, or not now (make_here.h): so there are no quotas
@@ -19,6 +19,7 @@ struct request;
  * - the kernel may have checked the caller by another owner than the present one
  *   (kcache/kernel_owner.h);
  * - it is being changed, or has no name any more;
+ * - the server knows the link: no directory is known then whose fsync could tell that it refuses;
  * - a file that was made in it is not at the server yet: that would set its mtime again, and take
  *   its group;
  * - the mode is to be set, and there is an access list, which follows it;

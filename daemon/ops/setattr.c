@@ -1,6 +1,6 @@
 /* SETATTR: changes what the kernel asks for, and takes privileges away where that is due. This
  * takes an RPC; of a file that is being written it may go along with the next COMMIT (set_along.h),
- * and a directory's may be told later (set_here.h). */
+ * and a directory's or symbolic link's may be told later (set_here.h). */
 #include <errno.h>
 #include <linux/capability.h>
 

@@ -204,10 +204,8 @@ int ns_mknod(struct ns_call *c)
 	}
 }
 
-static int lend_along(struct ns_call *c)
+static int lend_along(struct ns_call *c, uint8_t numbers)
 {
-	uint8_t numbers = c->req->create.numbers;
-
 	return ns_may_lend(c, numbers) ? ns_lend(c, numbers, &c->rep->entry.lent) : 0;
 }
 
@@ -215,7 +213,7 @@ int ns_mkdir(struct ns_call *c)
 {
 	int err = ns_create_make(c, S_IFDIR | (c->req->create.mode & 07777));
 
-	return err ? err : lend_along(c);
+	return err ? err : lend_along(c, c->req->create.numbers);
 }
 
 int ns_symlink(struct ns_call *c)
@@ -241,7 +239,7 @@ int ns_symlink(struct ns_call *c)
 	if (!err)
 		err = store_put(c->m->store, STORE_SYMLINK, STORE_KEY(inode.key), req->target.s,
 			req->target.len);
-	return err ? err : lend_along(c);
+	return err ? err : lend_along(c, req->numbers);
 }
 
 /* A file without a name can get one while the session keeps it. */
@@ -276,5 +274,7 @@ int ns_link(struct ns_call *c)
 	inode.attr.nlink++;
 	ns_changed(c, &inode.attr);
 	err = inode_save(c->v, &inode);
-	return err ? err : ns_create_add_name(c, &place, &req->name, &inode);
+	if (!err)
+		err = ns_create_add_name(c, &place, &req->name, &inode);
+	return err ? err : lend_along(c, req->numbers);
 }

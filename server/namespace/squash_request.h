@@ -17,8 +17,9 @@
  *                                   both bits go, as after an unprivileged caller's chown(2)
  *     SETATTR of the mode           that adds one of both bits, but to a directory: -EPERM
  *     COMMIT of mode, owners        without those that SETATTR would refuse
- *     NAMES of a directory's        likewise
- *         mode, owners, times
+ *     NAMES of mode, owners,        likewise
+ *         times
+ *     NAMES, MAKE of a new inode    anonuid, anongid                 anonuid, anongid
  *     SETXATTR, REMOVEXATTR of
  *         a POSIX ACL               as SETATTR of the mode
  *         trusted.*, security.*     -EPERM, but that security.capability may be removed

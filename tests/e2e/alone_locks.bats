@@ -225,7 +225,8 @@ all_are_respected() {
 	until_true 20 wait_at_server 6
 	for kind in flock process open; do
 		[ "$(locker try $kind alone "$dir/2/$kind" 3)" = busy ]
-		[ ! -s "$dir/said.$kind.1" ] && [ ! -s "$dir/said.$kind.2" ]
+		[ ! -s "$dir/said.$kind.1" ]
+		[ ! -s "$dir/said.$kind.2" ]
 	done
 	[ "$(locker try process shared "$dir/2/shared" 3)" = got ]
 	[ "$(locker try process alone "$dir/2/shared" 3)" = busy ]

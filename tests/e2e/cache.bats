@@ -209,9 +209,11 @@ times_of() {
 	random_file "$dir/a" 4
 	cp "$dir/a" "$mnt/a"
 	run dd if=/dev/zero of="$mnt/full" bs=1M count=600 conv=fsync status=none
-	[ "$status" -ne 0 ] && [[ $output == *"No space left on device"* ]]
+	[ "$status" -ne 0 ]
+	[[ $output == *"No space left on device"* ]]
 	run cp "$dir/a" "$mnt/b"
-	[ "$status" -ne 0 ] && [[ $output == *"No space left on device"* ]]
+	[ "$status" -ne 0 ]
+	[[ $output == *"No space left on device"* ]]
 	rm "$mnt/full" "$mnt/b"
 	cp "$dir/a" "$mnt/b"
 	check() {
@@ -226,7 +228,9 @@ times_of() {
 	exec 5>"$mnt/a"
 	suspend "$server_pid"
 	run timeout 30 dd if=/dev/zero of=/dev/fd/5 bs=64k count=4 conv=fsync,notrunc status=none
-	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]]
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *"Input/output error"* ]]
 	exec 5>&-
 	kill -CONT "$server_pid"
 	is_written() { echo after >"$mnt/b"; } # the I/O threads connect again one by one

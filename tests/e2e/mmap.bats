@@ -155,7 +155,8 @@ cached_readers_and_direct_writers() {
 		! dd if=/dev/zero of="$mnt/full" bs=1M count=600 conv=fsync status=none
 		truncate -s -40k "$mnt/full"
 		run mapping stored-into-holes "$mnt/holes"
-		[ "$status" -eq 1 ] && [[ $output == *ENOSPC* ]]
+		[ "$status" -eq 1 ]
+		[[ $output == *ENOSPC* ]]
 		rm "$mnt"/*
 		umount_rmem
 	done

@@ -429,7 +429,7 @@ close_and_go_on() {
 	looks() {
 		cd "$mnt/folder"
 		[ "$(echo *)" = 'b e f first g long' ] && [ "$(readlink b e f g)" = $'first\nfirst\nfirst\nfirst' ] &&
-			[ "$(stat -c %h f)" -eq 2 ] && getfattr -h -n trusted.a g 2>/dev/null | grep -q '"b"'
+			[ "$(stat -c %h f)" -eq 2 ] && getfattr -h -n trusted.a g 2>/dev/null | grep -q '"b"' || return 1
 		cd /
 	}
 	holds_everywhere looks
@@ -458,7 +458,7 @@ close_and_go_on() {
 		cd "$mnt/folder"
 		[ "$(echo * d/* e/* g/* h/*)" = 'b2 d e f g h d/c e/first g/in h/link' ] &&
 			[ "$(stat -c '%a %u %g' f)" = '700 5 6' ] && getfacl -n g/in 2>/dev/null | grep -q 41003 &&
-			[ "$(stat -c %y h | cut -c1-10)" = 2001-02-03 ] && [ "$(stat -c %h .)" -eq 8 ]
+			[ "$(stat -c %y h | cut -c1-10)" = 2001-02-03 ] && [ "$(stat -c %h .)" -eq 8 ] || return 1
 		cd /
 	}
 	holds_everywhere looks
@@ -528,7 +528,7 @@ makes_durable() {
 		for point in "${points[@]}"; do
 			[ "$(entries "$mnt/$point")" -eq 16 ] && [ "$(stat -c %h "$mnt/$point")" -eq 17 ] &&
 				[ "$(find "$mnt/$point" -name in | wc -l)" -eq 10 ] &&
-				[ "$(cat "$mnt/$point/15/in/file")" = new ]
+				[ "$(cat "$mnt/$point/15/in/file")" = new ] || return 1
 		done
 	}
 	everything
@@ -608,7 +608,10 @@ serve_with() {
 	close_it
 	mkdir "$mnt/folder/counts"
 	[ "$(stat -f -c %d "$mnt")" -eq $((free - 2)) ]
-	rm -r "$mnt"/folder/{counted,counts}
+	ln -s counted "$mnt/folder/points"
+	ln "$mnt/folder/first" "$mnt/folder/again"
+	[ "$(stat -f -c %d "$mnt")" -eq $((free - 3)) ]
+	rm -r "$mnt"/folder/{counted,counts,points,again}
 	while true >"$mnt/folder/$n"; do
 		n=$((n + 1))
 	done 2>"$dir/refused"

@@ -94,7 +94,7 @@ server_lacks() {
 		cd "$mnt/folder"
 		[ "$(cat 1)" = last ] && [ -d 2 ] && [ "$(readlink 3)" = target ] && [ "$(stat -c %h 4)" -eq 2 ] &&
 			[ "$(cat 5)" = 9 ] && [ -p 6 ] && [ "$(cat 7)" = 10 ] && [ -d 11 ] && [ "$(cat 12)" = 12 ] &&
-			[ "$(entries .)" -eq 10 ]
+			[ "$(entries .)" -eq 10 ] || return 1
 		cd /
 	}
 	holds_everywhere looks
@@ -319,7 +319,7 @@ make_tree() {
 	looks() {
 		cd "$mnt/folder"
 		[ "$(echo * 8/*)" = '5 7 8 9 c d e f 8/g' ] && [ "$(cat c)" = $'3\nmore' ] && [ "$(stat -c %a c)" = 600 ] &&
-			[ "$(stat -c %h d)" -eq 2 ] && [ "$(cat f 5 7 8/g 9)" = $'5\n6\ntext\n8\n9' ]
+			[ "$(stat -c %h d)" -eq 2 ] && [ "$(cat f 5 7 8/g 9)" = $'5\n6\ntext\n8\n9' ] || return 1
 		cd /
 	}
 	holds_everywhere looks
@@ -392,7 +392,7 @@ make_tree() {
 				[ "$(cat "$mnt/$point/5")" = new ] && [ "$(entries "$mnt/$point")" -eq 46 ] &&
 				[ "$(cat "$mnt/$point"/also.{1..5})" = "$(printf '%s\n' {33..37})" ] &&
 				[ "$(readlink "$mnt/$point"/link.{1..5})" = "$(printf 'to.%s\n' {1..5})" ] &&
-				[ "$(find "$mnt/$point" -mindepth 1 -type d -name 'f?' | wc -l)" -eq 5 ]
+				[ "$(find "$mnt/$point" -mindepth 1 -type d -name 'f?' | wc -l)" -eq 5 ] || return 1
 		done
 	}
 	everything
@@ -531,7 +531,7 @@ fill() {
 		for point in "${points[@]}"; do
 			[ "$(cat "$mnt/$point/5")" = new ] &&
 				[ "$(cat "$mnt/$point"/{21..40})" = "$(printf '%s\n' {21..40})" ] &&
-				[ "$(entries "$mnt/$point")" -eq 21 ]
+				[ "$(entries "$mnt/$point")" -eq 21 ] || return 1
 		done
 	}
 	everything

@@ -91,7 +91,9 @@ counted_to() {
 	restore
 	a=$((10#$(cat "$mnt/A"))) b=$((10#$(cat "$mnt/B")))
 	echo "A $a, B $b"
-	[ "$b" -ge 20 ] && [ "$b" -le "$a" ] && [ "$a" -le $((b + 1)) ]
+	[ "$b" -ge 20 ]
+	[ "$b" -le "$a" ]
+	[ "$a" -le $((b + 1)) ]
 	sha256sum <"$mnt/idle" | cmp - "$dir/idle.sum"
 }
 

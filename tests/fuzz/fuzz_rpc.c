@@ -77,7 +77,7 @@ static void walk_names(const struct rpc_tail *tail)
 			(change.new_name.len &&
 				!memchr(change.new_name.s, '/', change.new_name.len)));
 		demand(change.kind != NAME_SYMLINK ||
-			(change.target.len && change.target.len <= SYMLINK_BYTES_MAX &&
+			(change.target.len && change.target.len <= SYMLINK_BYTES_SHORT &&
 				!memchr(change.target.s, '\0', change.target.len)));
 	}
 	demand(!r.truncated);

@@ -44,7 +44,7 @@ static void names__out_of_range(void **state)
 static void assert_change_refused(const struct rpc_name_change *change)
 {
 	struct rpc_request q = request_of(RPC_NAMES);
-	uint8_t bytes[512];
+	uint8_t bytes[SYMLINK_BYTES_SHORT + 128];
 	struct wire_out w;
 
 	wire_out_init(&w, bytes, sizeof(bytes));
@@ -102,10 +102,14 @@ static void symlinks__out_of_range(void **state)
 	static const struct rpc_name_change right = {
 		2, 9, 5, .name = {"a", 1}, .kind = NAME_SYMLINK, .target = {"b/c", 3}};
 	struct rpc_name_change change = right;
+	char target[SYMLINK_BYTES_SHORT + 1];
 
 	change.target.len = 0;
 	assert_change_refused(&change);
 	change.target = (struct rpc_str){"b\0c", 3};
+	assert_change_refused(&change);
+	memset(target, 't', sizeof(target));
+	change.target = (struct rpc_str){target, sizeof(target)};
 	assert_change_refused(&change);
 	change = right;
 	change.keep = true;

@@ -373,7 +373,7 @@ static void change_file(void)
 static void set(uint64_t ino, uint32_t mode)
 {
 	struct inode *dir = inode_get(&fx.fs, ino);
-	struct name_change *one = name_change_new_set(dir, 5);
+	struct name_change *one = name_change_new_set(dir, NULL, 5);
 
 	assert_non_null(one);
 	one->valid = SET_MODE;

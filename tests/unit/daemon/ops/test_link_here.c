@@ -71,6 +71,9 @@ static void link__is_answered_without_the_server(void **state)
 	assert_int_equal(local_answer_name_of(fx.requests[0], fx.inode, "name"), FILE_INO);
 	assert_false(inode_names_lack(fx.inode, "name"));
 	assert_int_equal(unmade_take_number(fx.fs.unmade), 0);
+	/* No inode is made. */
+	assert_int_equal(unmade_count(fx.fs.unmade), 0);
+	assert_int_equal(unmade_ask_numbers(fx.fs.unmade), NUMBERS_MORE);
 }
 
 /* It still has its number, and the file is as it was. */
@@ -98,6 +101,7 @@ static void link__asks_where_no_number_is_lent(void **state)
 	assert_int_equal(unmade_take_number(fx.fs.unmade), NUMBER);
 	assert_true(asks());
 	assert_int_equal(file->attr.nlink, 1);
+	assert_int_equal(op_of(fx.requests[0])->call.req.link.numbers, NUMBERS_MORE);
 	unmade_lose_number(fx.fs.unmade);
 }
 
@@ -112,6 +116,43 @@ static void link__of_a_file_without_a_name_asks(void **state)
 {
 	file->attr.nlink = 0;
 	assert_asks();
+}
+
+static void link__asks_while_another_link_of_it_is_on_its_way(void **state)
+{
+	file->nlinking = 1;
+	assert_asks();
+	file->nlinking = 0;
+}
+
+static void link__asks_of_a_file_whose_attributes_are_not_known(void **state)
+{
+	file->attr_valid = false;
+	assert_asks();
+}
+
+/* Its last name has gone, and the server may not know that yet. */
+static void link__of_a_file_that_was_removed_asks(void **state)
+{
+	file->orphan = true;
+	asks();
+	assert_null(file->queued);
+	assert_int_equal(file->attr.nlink, 1);
+	file->orphan = false;
+}
+
+static void link__of_a_file_that_is_linked_already_waits(void **state)
+{
+	struct request *req;
+
+	unmade_numbers_came(fx.fs.unmade, &(struct rpc_lent){NUMBER + 1, 5});
+	assert_false(asks());
+	req = fs_fixture_make(&fx, 1, 0, OP_LINK);
+	req->args.name = "other";
+	req->args.node2 = FILE_INO;
+	op_link(req);
+	assert_int_equal(file->attr.nlink, 2);
+	assert_int_equal(op_of(req)->wait, OP_AT_NAMES);
 }
 
 static void link__asks_while_the_file_is_changed(void **state)
@@ -192,6 +233,10 @@ int main(void)
 		CASE(link__asks_where_no_number_is_lent),
 		CASE(link__of_a_file_with_all_the_names_it_can_have_asks),
 		CASE(link__of_a_file_without_a_name_asks),
+		CASE(link__asks_while_another_link_of_it_is_on_its_way),
+		CASE(link__asks_of_a_file_whose_attributes_are_not_known),
+		CASE(link__of_a_file_that_was_removed_asks),
+		CASE(link__of_a_file_that_is_linked_already_waits),
 		CASE(link__asks_while_the_file_is_changed),
 		CASE(link__asks_of_a_file_that_the_server_does_not_know),
 		CASE(link__is_told),

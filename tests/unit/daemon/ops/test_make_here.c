@@ -142,6 +142,15 @@ static void symlink__to_a_long_target_asks(void **state)
 	assert_int_equal(unmade_take_number(fx.fs.unmade), NUMBER);
 }
 
+static void symlink__to_the_longest_target_that_is_none(void **state)
+{
+	char target[SYMLINK_BYTES_SHORT + 1];
+
+	memset(target, 't', sizeof(target));
+	target[SYMLINK_BYTES_SHORT] = '\0';
+	assert_false(symlink_asks(target));
+}
+
 static void symlink__that_the_server_makes_brings_numbers(void **state)
 {
 	unmade_forget_numbers(fx.fs.unmade);
@@ -219,6 +228,22 @@ static void symlink__that_the_server_does_not_know_tells_its_target(void **state
 	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
 	answer_names(1, 0);
 	assert_true(readlink_asks());
+}
+
+static void symlink__that_the_server_refuses_is_not_believed(void **state)
+{
+	struct inode *made;
+
+	assert_false(symlink_asks("there"));
+	made = inode_find(&fx.fs, NUMBER);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	answer_names(0, EIO);
+	assert_false(made->attr_valid);
+	assert_null(made->queued);
+	assert_false(fx.inode->attr_valid);
+	assert_int_equal(fx.inode->names_error, -EIO);
+	assert_int_equal(unmade_count(fx.fs.unmade), 0);
+	inode_put(made);
 }
 
 static void symlink__is_told(void **state)
@@ -426,6 +451,8 @@ int main(void)
 		CASE(symlink__to_a_long_target_asks),
 		CASE(symlink__that_the_server_makes_brings_numbers),
 		CASE(symlink__that_the_server_does_not_know_tells_its_target),
+		CASE(symlink__to_the_longest_target_that_is_none),
+		CASE(symlink__that_the_server_refuses_is_not_believed),
 		CASE(symlink__is_told),
 		CASE(mkdir__is_answered_without_the_server),
 		CASE(mkdir__asks_where_a_file_is_not_made),

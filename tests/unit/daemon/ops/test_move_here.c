@@ -275,6 +275,17 @@ static void rename__that_the_server_refuses_is_not_believed(void **state)
 	assert_int_equal(local_answer_name_of(fx.requests[1], dir, "new"), 0);
 }
 
+static void rename__of_a_directory_that_the_server_refuses_is_not_believed(void **state)
+{
+	file->type = S_IFDIR;
+	assert_false(asks(FIXTURE_INO, "new", 0));
+	answer(0, EIO);
+	assert_false(file->attr_valid);
+	assert_null(file->queued);
+	assert_int_equal(fx.inode->names_error, -EIO);
+	assert_int_equal(local_answer_name_of(fx.requests[1], fx.inode, "new"), 0);
+}
+
 static void replaced__that_the_server_does_not_replace_is_there_again(void **state)
 {
 	assert_false(asks(FIXTURE_INO, "other", 0));
@@ -309,6 +320,7 @@ int main(void)
 		CASE(replaced__that_is_open_is_returned_when_it_is_closed),
 		CASE(replaced__that_nobody_uses_ends_with_its_name),
 		CASE(rename__that_the_server_refuses_is_not_believed),
+		CASE(rename__of_a_directory_that_the_server_refuses_is_not_believed),
 		CASE(replaced__that_the_server_does_not_replace_is_there_again),
 	};
 

@@ -245,19 +245,71 @@ static void set__asks_of_a_file(void **state)
 	assert_true(asks(0, SET_MODE));
 }
 
-static void set__of_a_symlink(void **state)
+static struct inode *make_symlink(void)
 {
-	fx.inode->type = S_IFLNK;
-	assert_true(is_answered(SET_UID | SET_MTIME));
-	assert_int_equal(fx.inode->attr.uid, 5);
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_SYMLINK);
+
+	unmade_numbers_came(fx.fs.unmade, &(struct rpc_lent){NUMBER, 1});
+	req->args.name2 = "there";
+	op_symlink(req);
+	assert_int_equal(reply_to(0), 0);
+	return inode_find(&fx.fs, NUMBER);
+}
+
+/* Whether the server is asked, or the change waits for earlier ones before that. */
+static bool asks_of_symlink(unsigned i, uint32_t valid)
+{
+	struct request *req = fs_fixture_make(&fx, i, 0, OP_SETATTR);
+
+	req->node = NUMBER;
+	req->args.set.valid = valid;
+	req->args.set.uid = 5;
+	op_setattr(req);
+	return set_by_server(req) || op_of(req)->wait == OP_AT_NAMES;
+}
+
+static void set__of_a_symlink_that_is_not_at_the_server(void **state)
+{
+	struct inode *made = make_symlink();
+
+	assert_false(asks_of_symlink(1, SET_UID | SET_MTIME));
+	assert_int_equal(reply_to(1), 0);
+	assert_int_equal(made->attr.uid, 5);
+	assert_int_equal(made->nsets, 1);
+	assert_int_equal(told().kind, NAME_SET);
 	assert_int_equal(told().valid, SET_UID | SET_MTIME);
+	answer(2, 0);
+	assert_int_equal(made->nsets, 0);
+	assert_null(made->queued);
+	inode_put(made);
+}
+
+/* fsync of the folder that it is in tells it: a link has none. */
+static void set__of_a_symlink_that_the_server_refuses(void **state)
+{
+	struct inode *made = make_symlink();
+
+	assert_false(asks_of_symlink(1, SET_UID));
+	answer(1, EIO);
+	assert_int_equal(fx.inode->names_error, -EIO);
+	assert_true(fx.inode->attr_valid);
+	assert_false(made->attr_valid);
+	assert_int_equal(made->nsets, 0);
+	inode_put(made);
 }
 
 static void set__asks_for_a_symlinks_mode(void **state)
 {
-	fx.inode->type = S_IFLNK;
-	assert_true(asks(0, SET_MODE | SET_UID));
-	assert_int_equal(fx.inode->nsets, 0);
+	inode_put(make_symlink());
+	assert_true(asks_of_symlink(1, SET_MODE | SET_UID));
+}
+
+static void set__asks_of_a_symlink_that_the_server_knows(void **state)
+{
+	inode_put(make_symlink());
+	sent();
+	answer(1, 0);
+	assert_true(asks_of_symlink(1, SET_UID));
 }
 
 static void set__asks_for_anything_else(void **state)
@@ -450,7 +502,9 @@ int main(void)
 		CASE(set__asks_where_quotas_may_refuse),
 		CASE(set__asks_of_users_that_are_squashed),
 		CASE(set__asks_of_a_file),
-		CASE(set__of_a_symlink),
+		CASE(set__of_a_symlink_that_is_not_at_the_server),
+		CASE(set__of_a_symlink_that_the_server_refuses),
+		CASE(set__asks_of_a_symlink_that_the_server_knows),
 		CASE(set__asks_for_a_symlinks_mode),
 		CASE(set__asks_for_anything_else),
 		CASE(set__asks_where_a_list_follows_the_mode),
