@@ -129,6 +129,19 @@ sizes() {
 	return "$status"
 }
 
+# A test whose conditions can fail unseen, and one whose conditions can't.
+unseen_is_found() {
+	local tests seen unseen
+	tests=$(mktemp -d)
+	printf '%s\n' 'looks() {' '[ -e a ] &&' '	[ -e b ] && [ -e c ]' 'cd /' '}' >"$tests/unseen.bats"
+	printf '%s\n' 'looks() {' 'cd /' '[ -e a ] &&' '	[ -e b ] && [ -e c ]' '}' \
+		'[ -e a ] && [ -e b ] || return 1' 'cd /' >"$tests/seen.bats"
+	seen=$(tests/unseen.sh "$tests/seen.bats" | wc -l)
+	unseen=$(tests/unseen.sh "$tests/unseen.bats" | wc -l) || true
+	rm -r "$tests"
+	[ "$seen" -eq 0 ] && [ "$unseen" -eq 1 ]
+}
+
 check "clang-format" format
 check "every header compiles alone" headers_alone
 check "include rules" include_rules
@@ -138,6 +151,8 @@ check "file sizes" sizes
 check "plain English" tests/prose.sh
 check "plain English is checked" tests/prose_selftest.sh
 check "shellcheck" shell
+check "conditions of tests" tests/unseen.sh
+check "conditions of tests are checked" unseen_is_found
 check "codespell" spelling
 check "cppcheck" static_analysis
 check "clang-tidy" tidy

@@ -41,7 +41,7 @@ teardown() {
 		! rmdir c 2>/dev/null'
 	on client remount
 	on client eval 'cd "$mnt"
-		[ ! -e a/b ] && [ "$(ls c/moved | wc -l)" -eq 50 ]
+		[ ! -e a/b ] && [ "$(ls c/moved | wc -l)" -eq 50 ] &&
 		[ "$(stat -c %h c/link)" -eq 2 ] && [ "$(cat c/moved/50)" = 50 ]'
 }
 
