@@ -133,13 +133,13 @@ sizes() {
 unseen_is_found() {
 	local tests seen unseen
 	tests=$(mktemp -d)
-	printf '%s\n' 'looks() {' '[ -e a ] &&' '	[ -e b ] && [ -e c ]' 'cd /' '}' >"$tests/unseen.bats"
+	printf '%s\n' 'looks() {' '! rm a' '[ -e a ] &&' '	[ -e b ] && [ -e c ]' 'cd /' '}' >"$tests/unseen.bats"
 	printf '%s\n' 'looks() {' 'cd /' '[ -e a ] &&' '	[ -e b ] && [ -e c ]' '}' \
-		'[ -e a ] && [ -e b ] || return 1' 'cd /' >"$tests/seen.bats"
+		'[ -e a ] && [ -e b ] || return 1' '! rm a || return 1' 'cd /' >"$tests/seen.bats"
 	seen=$(tests/unseen.sh "$tests/seen.bats" | wc -l)
 	unseen=$(tests/unseen.sh "$tests/unseen.bats" | wc -l) || true
 	rm -r "$tests"
-	[ "$seen" -eq 0 ] && [ "$unseen" -eq 1 ]
+	[ "$seen" -eq 0 ] && [ "$unseen" -eq 2 ]
 }
 
 check "clang-format" format

@@ -1,6 +1,6 @@
 #!/bin/bash
-# unseen.sh [FILE...] - finds conditions of tests that can fail unseen: all but the last of a chain of &&, where more
-# follows in the function. The shell goes on after such a failure (bash(1), -e), and the function returns what comes
+# unseen.sh [FILE...] - finds conditions of tests that can fail unseen: a command behind !, and all but the last of a
+# chain of &&, where more follows in the function. The shell goes on after such a failure (bash(1), -e), and the function returns what comes
 # last. Of no FILE: of all bats files and their helpers.
 set -euo pipefail
 
@@ -33,7 +33,10 @@ FNR == 1 { tell("}"); whole = "" }
 	whole = trimmed(whole)
 	last = odd = whole
 	sub(/.*&& */, "", last)
-	if (whole ~ /^(!|\[\[?|grep|cmp|test) / && whole ~ /&&/ && whole !~ /\|\|/ &&
+	if (whole ~ /^! / && whole !~ /\|\||&&/ && gsub(/'\''/, "", odd) % 2 == 0) {
+		chain = whole
+		where = begin
+	} else if (whole ~ /^(!|\[\[?|grep|cmp|test) / && whole ~ /&&/ && whole !~ /\|\|/ &&
 	    gsub(/'\''/, "", odd) % 2 == 0 && last ~ /^(!|\[\[?|grep|cmp|diff|test|getfattr|run) /) {
 		chain = whole
 		where = begin

@@ -309,8 +309,8 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_TMPFILE, entry, entry)           \
 	F(RPC_MKNOD, entry, entry)             \
 	F(RPC_MKDIR, create, entry)            \
-	F(RPC_SYMLINK, entry, entry)           \
-	F(RPC_LINK, entry, entry)              \
+	F(RPC_SYMLINK, create, entry)          \
+	F(RPC_LINK, create, entry)             \
 	F(RPC_LEASE, entry, entry)             \
 	F(RPC_GETATTR, attr_reply, attr)       \
 	F(RPC_SETATTR, attr_reply, attr)       \

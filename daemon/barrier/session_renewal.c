@@ -276,34 +276,39 @@ static bool is_looked_after(const struct request *req)
 	return req->op == OP_FLUSH || req->op == OP_FSYNC;
 }
 
-/* Of the renewal that is under way, or is about to begin. */
-static unsigned number_of(struct fs *fs)
-{
-	struct session_renewal *r = fs->renewal;
-	unsigned number;
-
-	pthread_mutex_lock(&r->lock);
-	number = atomic_load(&r->session) + (phase_of(fs) == RENEWAL_NONE);
-	pthread_mutex_unlock(&r->lock);
-	return number;
-}
-
 static void hold(struct request *req)
 {
 	struct session_renewal *r = req->thread->fs->renewal;
 
 	barrier_hold(&r->hold, req, r->begin);
-	if (!op_of(req)->renewal)
-		op_of(req)->renewal = number_of(req->thread->fs);
 	if (is_looked_after(req))
 		op_watch(req);
 }
 
+/* The one that is under way, or the next one. */
+void session_renewal_note_arrival(struct request *req)
+{
+	const struct session_renewal *r = req->thread->fs->renewal;
+	enum renewal_phase phase;
+	unsigned session;
+
+	if (req->op != OP_FSYNC && req->op != OP_FSYNCDIR && req->op != OP_FLUSH)
+		return;
+	do {
+		session = atomic_load(&r->session);
+		phase = phase_of(req->thread->fs);
+	} while (session != atomic_load(&r->session));
+	op_of(req)->renewal = session + (phase == RENEWAL_NONE);
+}
+
 bool session_renewal_has_lost_names(struct request *req)
 {
-	unsigned held = op_of(req)->renewal;
+	const struct fs *fs = req->thread->fs;
+	unsigned renewal = op_of(req)->renewal;
 
-	return held && (int)(atomic_load(&req->thread->fs->renewal->lost_names) - held) >= 0;
+	if (session_lost(fs->session))
+		return name_queue_has_lost(fs->name_queue);
+	return renewal && (int)(atomic_load(&fs->renewal->lost_names) - renewal) >= 0;
 }
 
 /* Others go on: the kernel closes a handle whatever the answer is, and asks for attributes by it,

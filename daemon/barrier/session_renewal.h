@@ -76,7 +76,10 @@ bool session_renewal_enter(struct request *req);
  * *error is for its caller. */
 bool session_renewal_takes_back(struct request *req, int *error);
 
-/* Whether names were lost with a session while the request was held. */
+/* To be called first of all. Makes a note in an FSYNC, FSYNCDIR or FLUSH for the next one. */
+void session_renewal_note_arrival(struct request *req);
+/* Of such a request: whether names were lost with a session since it has come; or at any time, if
+ * there will be no other session. */
 bool session_renewal_has_lost_names(struct request *req);
 
 /* The handle belongs to a file that is opened now. */

@@ -8,6 +8,7 @@
 #include "daemon/op/op.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_here.h"
 #include "daemon/file/extent_map.h"
 #include "daemon/file/gate.h"
 #include "daemon/file/inode_path.h"
@@ -484,6 +485,8 @@ static void settle_locked(struct inode *inode, struct io_thread *thread, int sta
 		fail_locked(inode, thread, status);
 	} else {
 		inode->attr.npages += npages;
+		if (c->call.req.op == RPC_MAKE)
+			inode_settle_squash_locked(inode);
 		succeed_locked(inode, thread);
 	}
 }

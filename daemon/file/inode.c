@@ -8,6 +8,7 @@
 #include "common/base/util.h"
 #include "daemon/file/unmade.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode_here.h"
 #include "daemon/file/handle.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -166,11 +167,6 @@ void inode_return_unused_locked(struct inode *inode)
 	quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 }
 
-static uint64_t next_epoch(struct fs *fs)
-{
-	return __atomic_add_fetch(&fs->inodes->epoch, 1, __ATOMIC_RELAXED);
-}
-
 void inode_put(struct inode *inode)
 {
 	struct inode_shard *shard = shard_of(inode->fs, inode->ino);
@@ -185,7 +181,7 @@ void inode_put(struct inode *inode)
 	last = !__atomic_sub_fetch(&inode->refs, 1, __ATOMIC_ACQ_REL);
 	if (last) {
 		if (inode->changed)
-			__atomic_store_n(&inode->fs->inodes->forgotten, next_epoch(inode->fs),
+			__atomic_store_n(&inode->fs->inodes->forgotten, inode_next_epoch(inode->fs),
 				__ATOMIC_RELAXED);
 		inode->fs->inodes->hooks->forgotten(inode);
 		list_del(&inode->hash);
@@ -263,6 +259,11 @@ void inode_forget(struct inode *inode, uint64_t n)
 uint64_t inode_epoch(struct fs *fs)
 {
 	return __atomic_load_n(&fs->inodes->epoch, __ATOMIC_RELAXED);
+}
+
+uint64_t inode_next_epoch(struct fs *fs)
+{
+	return __atomic_add_fetch(&fs->inodes->epoch, 1, __ATOMIC_RELAXED);
 }
 
 /* A mode and owners that were set here and are not committed are newer than any reply. */
@@ -391,12 +392,6 @@ static bool learn_bare_locked(struct inode *inode, const struct attr *attr)
 	return true;
 }
 
-/* Of attributes that a change has that is queued, the server's answers may tell older ones. */
-static bool is_changed_here_locked(const struct inode *inode)
-{
-	return inode->nsets || inode->queued;
-}
-
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	if (inode->fs->sharing)
@@ -409,7 +404,7 @@ static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t 
 		return true;
 	if (!inode->sized && epoch != inode_epoch(inode->fs))
 		return false;
-	if (!inode->nchanging && !is_changed_here_locked(inode))
+	if (!inode->nchanging && !inode_is_changed_here_locked(inode))
 		take_attr_locked(inode, attr);
 	return true;
 }
@@ -424,7 +419,7 @@ static void inode_show_locked(const struct inode *inode, struct attr *attr)
 /* The kernel gets the attributes that are known, or else those of the answer. */
 static void see_locked(const struct inode *inode, const struct attr *attr, struct attr *seen)
 {
-	bool known = inode->attr.ino && (inode->attr_valid || is_changed_here_locked(inode));
+	bool known = inode->attr.ino && (inode->attr_valid || inode_is_changed_here_locked(inode));
 
 	*seen = known ? inode->attr : merge_locked(inode, attr);
 	inode_show_locked(inode, seen);
@@ -473,7 +468,7 @@ bool inode_learn_entry(
 
 void inode_share_locked(struct inode *inode, bool sure)
 {
-	inode->unleased = next_epoch(inode->fs);
+	inode->unleased = inode_next_epoch(inode->fs);
 	inode->sure &= sure;
 	inode->was_sure &= sure;
 }
@@ -531,7 +526,7 @@ static void note_change_locked(struct inode *inode)
 	struct inode_table *t = inode->fs->inodes;
 
 	if (inode->fs->sharing)
-		inode->changed_at = next_epoch(inode->fs);
+		inode->changed_at = inode_next_epoch(inode->fs);
 	if (__atomic_load_n(&t->nmoving, __ATOMIC_SEQ_CST))
 		inode->changed_move = __atomic_load_n(&t->moves, __ATOMIC_SEQ_CST);
 }
@@ -630,7 +625,7 @@ void inode_changed_since(
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another change that began and ended meanwhile may be the newer one. */
-	inode->doubt |= is_changed_here_locked(inode) ||
+	inode->doubt |= inode_is_changed_here_locked(inode) ||
 			(inode->fs->sharing && inode->changed_at > epoch) ||
 			(move && inode->changed_move >= move);
 	change_begin_locked(inode, epoch);

@@ -217,6 +217,8 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
  * directory that nobody can have used since is known to be empty. */
 void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch);
 uint64_t inode_epoch(struct fs *fs);
+/* Answers that belong to an epoch from before are not believed, where that matters. */
+uint64_t inode_next_epoch(struct fs *fs);
 /* The attributes that the kernel is to see of a new answer: the answer's, but for those that are
  * known better here. */
 void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen);

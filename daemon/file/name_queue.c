@@ -6,6 +6,7 @@
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
 #include "daemon/file/inode.h"
+#include "daemon/file/inode_here.h"
 #include "daemon/file/unmade.h"
 #include "daemon/op/fs_parts.h"
 
@@ -213,6 +214,12 @@ static void end_one(
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);
+	else
+		inode_settle_squash(inode);
+	if (one->dir)
+		inode_settle_names(one->dir);
+	if (one->new_dir)
+		inode_settle_names(one->new_dir);
 	if (one->kind != NAME_SET)
 		r->hooks->settle(inode, thread);
 	if (one->replaced)
@@ -234,6 +241,7 @@ static struct name_change *take_sent(struct name_queue *r)
 /* The outcome of an answer. */
 struct outcome {
 	unsigned nended;
+	int loss;        /* why they are lost; 0: they are not */
 	uint64_t done;   /* the number of the last one; 0: none */
 	unsigned nalone; /* those that are left are tried one by one */
 };
@@ -264,13 +272,6 @@ static int loss(const struct name_queue *r)
 	const struct session *session = r->thread->fs->session;
 
 	return session_lost(session) ? -ESTALE : session_has_ended(session) ? -EIO : 0;
-}
-
-/* Together they were refused. One of them may be the reason, and the others are not to suffer.
- * along: with them a file of a MAKE. */
-static bool must_go_alone(const struct name_queue *r, bool along)
-{
-	return list_count(&r->sent) + along > 1 && !loss(r);
 }
 
 /* Those that are left go back into the queue, before all that came later. */
@@ -308,6 +309,16 @@ static void wake_locked(struct name_queue *r, int status)
 	}
 }
 
+bool name_queue_has_lost(struct name_queue *r)
+{
+	bool lost;
+
+	pthread_mutex_lock(&r->lock);
+	lost = r->lost;
+	pthread_mutex_unlock(&r->lock);
+	return lost;
+}
+
 bool name_queue_take_loss(struct name_queue *r)
 {
 	bool lost;
@@ -323,12 +334,14 @@ static struct outcome take_answer(
 	struct name_queue *r, bool along, int err, const struct rpc_names_reply *rep)
 {
 	int status = outcome_of(err, rep);
-	struct outcome o = {0};
+	struct outcome o = {.loss = status ? loss(r) : 0};
 
-	if (status && must_go_alone(r, along)) {
+	/* Together they were refused. One of them may be the reason, and the others are not to
+	 * suffer. along: with them a file of a MAKE. */
+	if (status && !o.loss && list_count(&r->sent) + along > 1) {
 		o.nalone = list_count(&r->sent);
 	} else if (status) {
-		end_some(r, UINT_MAX, loss(r) ? loss(r) : status, &o);
+		end_some(r, UINT_MAX, o.loss ? o.loss : status, &o);
 	} else {
 		end_some(r, rep->done, 0, &o);
 		if (rep->refused)
@@ -348,13 +361,13 @@ static bool have_ended(
 	o = take_answer(r, along, status, rep);
 	pthread_mutex_lock(&r->lock);
 	r->done = max_u64(r->done, o.done);
-	r->lost |= status && loss(r) && o.nended;
+	r->lost |= o.loss && o.nended;
 	r->nalone = o.nalone ? o.nalone : r->nalone - min_u64(r->nalone, o.nended);
 	atomic_fetch_sub(&r->n, o.nended);
 	all = list_empty(&r->sent);
 	put_back_locked(r);
 	r->running = false;
-	wake_locked(r, status ? loss(r) : 0);
+	wake_locked(r, o.loss);
 	pthread_mutex_unlock(&r->lock);
 	return all;
 }

@@ -139,7 +139,8 @@ void name_queue_along_back(struct name_queue *r);
  * not answered. May be called under an inode's lock. */
 bool name_queue_has_later(struct name_queue *r, const struct name_behind *behind);
 
-/* Whether some are lost with a session since this was asked before. */
+/* Whether some are lost with a session since the loss was last taken. */
+bool name_queue_has_lost(struct name_queue *r);
 bool name_queue_take_loss(struct name_queue *r);
 
 /* The number up to which a request has to wait; 0: there is nothing to wait for. */

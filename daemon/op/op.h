@@ -97,7 +97,7 @@ struct op {
 	unsigned released; /* enum release_what: was done for want of room, since its last
 			    * success */
 	bool changing;     /* it can't begin anew: a request that changes something was sent */
-	unsigned renewal;  /* the first one that has held it (session_renewal.h); 0: none */
+	unsigned renewal;  /* FSYNC and the like: the first one that concerns it */
 	void (*learned)(struct request *req, int status);  /* op_know_map's, op_make_sure's */
 	void (*filled)(struct request *req, int status);   /* fill_holes_wait's */
 	void (*refilled)(struct request *req, int status); /* grant_refill_wait's */

@@ -52,14 +52,14 @@ static int sync_tell_pages(struct request *req)
 }
 
 /* A failure that is told goes before an interruption of this call. Names that were changed before
- * are lost with a session: this request has waited for them, or has come meanwhile. */
+ * may be lost with a session. While that ends it is not known yet, so the request begins anew. */
 static void synced(struct request *req, int status)
 {
 	int failed = sync_tell(req);
 
 	if (!failed)
 		failed = status;
-	if (!failed && session_renewal_has_lost_names(req))
+	if (!failed && (session_renewal_has_lost_names(req) || begins_anew(req)))
 		failed = -EIO;
 	op_finish(req, failed);
 }

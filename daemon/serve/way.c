@@ -227,6 +227,7 @@ void way_barrier(struct request *req)
 		return;
 	}
 	append_order_queue(req);
+	session_renewal_note_arrival(req);
 	if (!fs->options.session.converts || conversion_enter(req))
 		pass_conversion(req);
 	if (remote_gives_up(thread))

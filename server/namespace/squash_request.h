@@ -19,7 +19,8 @@
  *     COMMIT of mode, owners        without those that SETATTR would refuse
  *     NAMES of mode, owners,        likewise
  *         times
- *     NAMES, MAKE of a new inode    anonuid, anongid                 anonuid, anongid
+ *     NAMES, MAKE of a new inode    0 becomes anonuid, anongid       anonuid, anongid
+ *                                   a file of MAKE loses both bits
  *     SETXATTR, REMOVEXATTR of
  *         a POSIX ACL               as SETATTR of the mode
  *         trusted.*, security.*     -EPERM, but that security.capability may be removed

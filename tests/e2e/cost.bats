@@ -109,7 +109,7 @@ make_kept() {
 # bats test_tags=only:tcp
 @test "with names=local a sync of a folder tells of 100 files that are open by some seven RPCs" {
 	# Else a file's data may be on its way when the folder is synced, and would cost it a COMMIT at its close.
-	options=(-o names=local,ack=remote)
+	options=(-o "names=local,ack=remote")
 	none=$(cost rpcs in_new true)
 	rm_folder
 	rpcs=$(cost rpcs in_new make_kept)

@@ -34,7 +34,7 @@ all_is_well() {
 }
 
 fill_bytes() {
-	! dd if=/dev/urandom of="$mnt/filler" bs=64k conv=fsync status=none 2>"$dir/dd.log"
+	! dd if=/dev/urandom of="$mnt/filler" bs=64k conv=fsync status=none 2>"$dir/dd.log" || return 1
 	grep -q "No space left on device" "$dir/dd.log"
 }
 

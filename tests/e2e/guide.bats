@@ -221,7 +221,7 @@ after_in_guide() {
 	"rmemfsctl export remove "*)
 		scratch=''
 		managed test ! -e /etc/rmemfs/exports.d/scratch.conf
-		! managed rmemfsctl export list | grep -q scratch
+		! managed rmemfsctl export list | grep -q scratch || return 1
 		;;
 	# After the restore: the mount and the program have come back by themselves.
 	"systemctl start rmemfs-server")

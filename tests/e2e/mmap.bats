@@ -152,7 +152,7 @@ cached_readers_and_direct_writers() {
 @test "stores that there is no memory for are told by msync, and not lost in silence" {
 	for cache_mode in shared exclusive; do
 		mount_rmem
-		! dd if=/dev/zero of="$mnt/full" bs=1M count=600 conv=fsync status=none
+		! dd if=/dev/zero of="$mnt/full" bs=1M count=600 conv=fsync status=none || return 1
 		truncate -s -40k "$mnt/full"
 		run mapping stored-into-holes "$mnt/holes"
 		[ "$status" -eq 1 ]

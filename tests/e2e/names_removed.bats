@@ -485,7 +485,7 @@ make_tree() {
 
 # fill NAME: a file that takes all that is left.
 fill() {
-	! dd if=/dev/zero of="$mnt/$1" bs=1M status=none 2>"$dir/full"
+	! dd if=/dev/zero of="$mnt/$1" bs=1M status=none 2>"$dir/full" || return 1
 	grep -q 'No space left' "$dir/full"
 }
 

@@ -108,7 +108,7 @@ waits_at_server() {
 		pids+=($!)
 	done
 	for n in "${pids[@]}"; do
-		! wait "$n"
+		! wait "$n" || return 1
 	done
 	for n in 1 2 3; do
 		grep -q "No space left on device" "$dir/said.$n"

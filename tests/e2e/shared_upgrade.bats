@@ -220,7 +220,7 @@ wait_here() {
 	mounts[2]=$!
 	until_true 20 is_sharing 1
 	if ! mountpoint -q "$dir/2"; then
-		! upgrade 1
+		! upgrade 1 || return 1
 		grep -q 'begins to share its export' "$dir/mount.1.log"
 		[ "$(pid_of 1)" = "$old" ]
 	fi

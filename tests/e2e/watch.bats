@@ -248,7 +248,7 @@ is_gone() {
 		until [ "$(stat -c "%a %g" "$control")" = "660 65534" ]; do sleep 0.02; done
 		monitor=(setpriv --reuid=65533 --regid=65534 --clear-groups --inh-caps=+dac_read_search --ambient-caps=-all)
 		"${monitor[@]}" "$5/rmemfsctl" status "$3" --json >"$4/seen"
-		! "${monitor[@]}" "$5/rmemfsctl" log "$3" debug 2>"$4/refused"
+		! "${monitor[@]}" "$5/rmemfsctl" log "$3" debug 2>"$4/refused" || exit 1
 		rmemfsctl log "$3" debug
 		umount "$3"
 		wait

@@ -37,7 +37,7 @@ teardown() {
 		mv a/b c/moved
 		ln c/moved/1 c/link
 		rm c/moved/{51..100}
-		! mkdir c 2>/dev/null
+		! mkdir c 2>/dev/null || exit 1
 		! rmdir c 2>/dev/null'
 	on client remount
 	on client eval 'cd "$mnt"

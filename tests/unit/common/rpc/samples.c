@@ -50,6 +50,12 @@ struct rpc_tail extents_tail(void)
 	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
 }
 
+/* Whether its reply lends inode numbers. */
+static bool lends(enum rpc_op op)
+{
+	return op == RPC_CREATE || op == RPC_MKDIR || op == RPC_SYMLINK || op == RPC_LINK;
+}
+
 /* As long as all tails here. */
 static struct rpc_tail names_tail(void)
 {
@@ -160,13 +166,12 @@ struct rpc_request request_of(unsigned op)
 			.rdev = 3,
 			.want_pages = 256,
 			.exclusive = true,
-			.numbers =
-				op == RPC_CREATE || op == RPC_MKDIR ? NUMBERS_MORE : NUMBERS_NONE,
+			.numbers = lends(op) ? NUMBERS_MORE : NUMBERS_NONE,
 			.name = str("n"),
 			.target = op == RPC_SYMLINK ? str("../a/target") : (struct rpc_str){0}};
 		break;
 	case RPC_LINK:
-		q.link = (struct rpc_link){4, 1, str("again")};
+		q.link = (struct rpc_link){4, 1, str("again"), NUMBERS_MORE};
 		break;
 	case RPC_RENAME:
 		q.rename = (struct rpc_rename){
@@ -324,7 +329,7 @@ struct rpc_reply reply_of(unsigned op)
 	case RPC_LINK:
 	case RPC_LEASE:
 		fill_entry(&p.entry);
-		if (op == RPC_CREATE || op == RPC_MKDIR)
+		if (lends(op))
 			p.entry.lent = (struct rpc_lent){70, 3};
 		break;
 	case RPC_GETATTR:

@@ -503,11 +503,28 @@ static void fsync_and_close__while_the_session_is_renewed_tell_that_names_are_lo
 	lose_names_and_renew();
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(began[i], 1);
-		way_barrier(fx.requests[i]);
+		way_barrier_over(fx.requests[i], 0);
 		assert_int_equal(fs_fixture_told(&fx, i), -EIO);
 	}
 	way_barrier(make_by_handle(0, OP_FSYNC));
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+/* As where the kernel can't share a file that is open for writing. */
+static void fsync__tells_that_names_are_lost_if_there_is_no_other_session(void **state)
+{
+	lose_name(true);
+	way_barrier(make_by_handle(0, OP_FSYNC));
+	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
+		remote_tick(fx.threads[i], now_ms());
+	fs_fixture_turn(&fx, 0);
+	fs_fixture_turn(&fx, 1);
+	assert_false(name_queue_any(fx.fs.name_queue));
+	session_lose(&fx.session, "test");
+	turn_all();
+	assert_int_equal(began[0], 1);
+	way_barrier_over(fx.requests[0], 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 }
 
 static void fsync__while_the_session_is_renewed_without_a_loss(void **state)
@@ -516,7 +533,7 @@ static void fsync__while_the_session_is_renewed_without_a_loss(void **state)
 	lose_name(false);
 	way_barrier(make_by_handle(0, OP_FSYNC));
 	lose_names_and_renew();
-	way_barrier(fx.requests[0]);
+	way_barrier_over(fx.requests[0], 0);
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
 }
 
@@ -618,6 +635,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
 		CASE(fsync_and_close__while_the_session_is_renewed_tell_that_names_are_lost),
+		CASE(fsync__tells_that_names_are_lost_if_there_is_no_other_session),
 		CASE(fsync__while_the_session_is_renewed_without_a_loss),
 		CASE(names__that_were_changed_here_are_as_the_server_has_them),
 		CASE(renewal__without_a_server__ends_what_is_held),

@@ -98,11 +98,19 @@ static void link__asks_where_the_name_is_not_known(void **state)
 
 static void link__asks_where_no_number_is_lent(void **state)
 {
+	struct rpc_reply rep = {.op = RPC_LINK, .entry = {.lent = {300, 2}}};
+	struct rpc_call *call;
+
 	assert_int_equal(unmade_take_number(fx.fs.unmade), NUMBER);
 	assert_true(asks());
 	assert_int_equal(file->attr.nlink, 1);
 	assert_int_equal(op_of(fx.requests[0])->call.req.link.numbers, NUMBERS_MORE);
 	unmade_lose_number(fx.fs.unmade);
+	rep.entry.attr = file->attr;
+	call = &op_of(fx.requests[0])->call;
+	assert_true(rpc_cancel(fx.threads[0], call));
+	call->done(call, &rep);
+	assert_int_equal(unmade_take_number(fx.fs.unmade), 300);
 }
 
 static void link__of_a_file_with_all_the_names_it_can_have_asks(void **state)

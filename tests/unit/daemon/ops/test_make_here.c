@@ -99,6 +99,15 @@ static void mkdir__is_answered_without_the_server(void **state)
 	inode_put(made);
 }
 
+/* To request 0, by the server. */
+static void answer_request(const struct rpc_reply *rep)
+{
+	struct rpc_call *call = &op_of(fx.requests[0])->call;
+
+	assert_true(rpc_cancel(fx.threads[0], call));
+	call->done(call, rep);
+}
+
 static bool symlink_asks(const char *target)
 {
 	struct request *req = fs_fixture_make(&fx, 0, 0, OP_SYMLINK);
@@ -153,9 +162,14 @@ static void symlink__to_the_longest_target_that_is_none(void **state)
 
 static void symlink__that_the_server_makes_brings_numbers(void **state)
 {
+	struct rpc_reply rep = {.op = RPC_SYMLINK, .entry = {.lent = {300, 2}}};
+
 	unmade_forget_numbers(fx.fs.unmade);
 	assert_true(symlink_asks("there"));
 	assert_int_equal(op_of(fx.requests[0])->call.req.create.numbers, NUMBERS_ANEW);
+	rep.entry.attr = (struct attr){.ino = 299, .mode = S_IFLNK | 0777, .nlink = 1};
+	answer_request(&rep);
+	assert_int_equal(unmade_take_number(fx.fs.unmade), 300);
 }
 
 static void mkdir__asks_where_a_file_is_not_made(void **state)
@@ -375,6 +389,42 @@ static void create__asks_for_numbers_anew_after_the_mount_has_shared(void **stat
 	assert_int_equal(op_of(fx.requests[0])->call.req.create.numbers, NUMBERS_ANEW);
 }
 
+/* Attributes that an answer has, which was on its way before the directory in it was made. */
+static void attributes__of_a_directory_with_changes_inside_are_not_learnt(void **state)
+{
+	struct attr older = fx.inode->attr, seen;
+	uint64_t epoch;
+
+	assert_false(mkdir_asks());
+	assert_int_equal(fx.inode->attr.nlink, 3);
+	fx.inode->attr_valid = false;
+	assert_true(inode_learn(fx.inode, &older, inode_epoch(&fx.fs), &seen));
+	assert_int_equal(seen.nlink, 3);
+	assert_false(fx.inode->attr_valid);
+	epoch = inode_epoch(&fx.fs);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	answer_names(1, 0);
+	assert_true(inode_epoch(&fx.fs) != epoch);
+	older.nlink = 7;
+	assert_true(inode_learn(fx.inode, &older, inode_epoch(&fx.fs), &seen));
+	assert_int_equal(seen.nlink, 7);
+}
+
+/* The server may have given it to somebody else. */
+static void attributes__are_asked_for_if_users_are_squashed_by_now(void **state)
+{
+	struct inode *made;
+
+	assert_false(mkdir_asks());
+	made = inode_find(&fx.fs, NUMBER);
+	name_queue_flush(fx.fs.name_queue, fx.threads[0]);
+	assert_true(made->attr_valid);
+	atomic_store(&fx.session.squash_kind, SQUASH_ROOT);
+	answer_names(1, 0);
+	assert_false(made->attr_valid);
+	inode_put(made);
+}
+
 static void create__is_answered_by_a_mount_that_may_share_later(void **state)
 {
 	fx.fs.options.session.converts = true;
@@ -467,6 +517,8 @@ int main(void)
 		CASE(create__asks_if_the_name_changes_while_it_is_looked_up),
 		CASE(create__asks_if_the_mount_has_shared_since_the_name_was_looked_up),
 		CASE(create__asks_for_numbers_anew_after_the_mount_has_shared),
+		CASE(attributes__of_a_directory_with_changes_inside_are_not_learnt),
+		CASE(attributes__are_asked_for_if_users_are_squashed_by_now),
 		CASE(create__is_answered_by_a_mount_that_may_share_later),
 		CASE(create__asks_while_another_mount_comes),
 		CASE(create__asks_while_the_mount_shares),
