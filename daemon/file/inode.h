@@ -107,6 +107,7 @@ struct inode {
 	struct unmade *unmade;      /* NULL: the server knows it */
 	struct name_change *queued; /* of its names, which the server does not know; NULL: none */
 	unsigned nsets;             /* NAME_SETs of it that the server has not answered */
+	atomic_uint ninside;        /* such changes of names in it, a directory */
 	struct access access;
 
 	/* This client's lease of it, where others write, too: enum lease_type, and the number of

@@ -1,18 +1,13 @@
-/* inode_here.h - an inode's attributes beside changes that this client has made by itself
- * (name_queue.h, unmade.h).
+/* inode_here.h - what is known of an inode when the server has learnt of changes that this client has
+ * made by itself (name_queue.h, unmade.h).
  *
- * THREADS    Any. The queue's lock is taken inside an inode's.
+ * THREADS    Any.
  */
 #ifndef RMEMFS_DAEMON_FILE_INODE_HERE_H
 #define RMEMFS_DAEMON_FILE_INODE_HERE_H
 
-#include <stdbool.h>
-
 struct inode;
 
-/* Changes of the inode, or of names in it, are not known to the server yet: what it tells of its
- * attributes may be older than what is known here. */
-bool inode_is_changed_here_locked(const struct inode *inode);
 /* The server knows by now what was made of the inode here. If it squashes users since, it may have
  * made something else of it: then it is asked. */
 void inode_settle_squash_locked(struct inode *inode);

@@ -44,12 +44,22 @@ bool name_queue_has_room(struct name_queue *r)
 	return room;
 }
 
+/* Of the directories that it changes names in. */
+static void count_inside(const struct name_change *one, int change)
+{
+	if (one->dir)
+		atomic_fetch_add(&one->dir->ninside, change);
+	if (one->new_dir && one->new_dir != one->dir)
+		atomic_fetch_add(&one->new_dir->ninside, change);
+}
+
 void name_queue_add_locked(struct name_queue *r, struct name_change *one)
 {
 	if (one->kind == NAME_SET)
 		one->inode->nsets++;
 	else
 		one->inode->queued = one;
+	count_inside(one, 1);
 	pthread_mutex_lock(&r->lock);
 	one->number = ++r->last;
 	list_add_tail(&r->queued, &one->link);
@@ -216,6 +226,7 @@ static void end_one(
 		r->hooks->refused(inode, one, status);
 	else
 		inode_settle_squash(inode);
+	count_inside(one, -1);
 	if (one->dir)
 		inode_settle_names(one->dir);
 	if (one->new_dir)

@@ -179,6 +179,14 @@ uint64_t unmade_find(
 	return ino;
 }
 
+bool unmade_any_in(struct unmade_files *u, uint64_t ino)
+{
+	const struct op_about about = {.ino = {ino}};
+	uint64_t number = 0;
+
+	return unmade_any(u) && unmade_find(u, &about, UINT64_MAX, &number);
+}
+
 uint64_t unmade_last(struct unmade_files *u)
 {
 	uint64_t last;

@@ -84,6 +84,8 @@ static inline bool unmade_any(const struct unmade_files *u)
 /* Inodes that the server does not know yet. */
 unsigned unmade_count(struct unmade_files *u);
 
+/* Whether one is in that directory, or is that file. */
+bool unmade_any_in(struct unmade_files *u, uint64_t ino);
 /* Finds one after *number that the request is about: its inode number, and *number. 0: none. Those
  * that were added behind `last` do not count. */
 uint64_t unmade_find(

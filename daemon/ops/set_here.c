@@ -17,15 +17,6 @@ static bool is_asked_for(const struct rpc_setattr *set)
 	return !(set->valid & ~(uint32_t)(SET_MODE | SET_OWNERS | SET_ATIMES | SET_MTIMES));
 }
 
-static bool has_unmade_files(const struct inode *dir)
-{
-	const struct op_about about = {.ino = {dir->ino}};
-	uint64_t number = 0;
-
-	return unmade_any(dir->fs->unmade) &&
-	       unmade_find(dir->fs->unmade, &about, UINT64_MAX, &number);
-}
-
 /* Whether its attributes are the newest that there are, and nothing goes with these. */
 static bool may_set_locked(const struct inode *dir, uint32_t valid)
 {
@@ -96,7 +87,8 @@ bool set_here(struct request *req, const struct rpc_setattr *set)
 
 	if (!is_settable(dir, set) || !is_asked_for(set) || !make_here_is_on(fs) ||
 		!make_here_is_time(req) || !name_queue_has_room(fs->name_queue) ||
-		!kernel_owner_is_right(dir) || has_unmade_files(dir) || !set_it(dir, set))
+		!kernel_owner_is_right(dir) || unmade_any_in(fs->unmade, dir->ino) ||
+		!set_it(dir, set))
 		return false;
 	name_queue_added(fs->name_queue, req->thread);
 	return true;
