@@ -38,7 +38,7 @@ static bool is_running(const struct fs *fs)
 void session_renewal_init(
 	struct session_renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
 {
-	*r = (struct session_renewal){.begin = begin};
+	*r = (struct session_renewal){.begin = begin, .next = 1};
 	pthread_mutex_init(&r->lock, NULL);
 	barrier_init(&r->hold, fs, OP_AT_RENEWAL, is_running);
 }
@@ -217,8 +217,10 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 		if (to != RENEWAL_NONE)
 			atomic_store_explicit(&fs->renewing, true, memory_order_release);
 		atomic_store_explicit(&r->phase, to, memory_order_release);
-		if (to == RENEWAL_NONE)
+		if (to == RENEWAL_NONE) {
+			atomic_store(&r->next, atomic_load(&r->session) + 1);
 			atomic_store_explicit(&fs->renewing, false, memory_order_release);
+		}
 		barrier_wake(&r->hold);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -285,20 +287,10 @@ static void hold(struct request *req)
 		op_watch(req);
 }
 
-/* The one that is under way, or the next one. */
 void session_renewal_note_arrival(struct request *req)
 {
-	const struct session_renewal *r = req->thread->fs->renewal;
-	enum renewal_phase phase;
-	unsigned session;
-
-	if (req->op != OP_FSYNC && req->op != OP_FSYNCDIR && req->op != OP_FLUSH)
-		return;
-	do {
-		session = atomic_load(&r->session);
-		phase = phase_of(req->thread->fs);
-	} while (session != atomic_load(&r->session));
-	op_of(req)->renewal = session + (phase == RENEWAL_NONE);
+	if (req->op == OP_FSYNC || req->op == OP_FSYNCDIR || req->op == OP_FLUSH)
+		op_of(req)->renewal = atomic_load(&req->thread->fs->renewal->next);
 }
 
 bool session_renewal_has_lost_names(struct request *req)
@@ -306,8 +298,8 @@ bool session_renewal_has_lost_names(struct request *req)
 	const struct fs *fs = req->thread->fs;
 	unsigned renewal = op_of(req)->renewal;
 
-	if (session_lost(fs->session))
-		return name_queue_has_lost(fs->name_queue);
+	if (session_lost(fs->session) && name_queue_has_lost(fs->name_queue))
+		return true;
 	return renewal && (int)(atomic_load(&fs->renewal->lost_names) - renewal) >= 0;
 }
 

@@ -57,6 +57,7 @@ struct session_renewal {
 	struct barrier hold;
 	/* Begins a request that was held, or ends it. */
 	void (*begin)(struct request *req, int status);
+	atomic_uint next; /* `session` of the renewal that is under way, or else the next one */
 	atomic_uint lost_names; /* `session` of the last renewal that names were lost in; 0: none */
 	pthread_mutex_t lock;
 	uint32_t idle; /* a bit for each thread */

@@ -511,9 +511,27 @@ static void commit_over(struct inode *inode, int status)
 	inode_put(inode);
 }
 
+static bool has_same_owner(const struct attr *a, const struct attr *b)
+{
+	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
+}
+
+/* A server that squashes users since mode and owners were set leaves some of them out. */
+static void compare_sets(struct inode *inode, const struct attr *at_server)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (inode->commit.telling && !inode->commit.set && !has_same_owner(&inode->attr, at_server))
+		inode_settle_squash_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+}
+
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	commit_over(container_of(call, struct inode, commit.call), rep->status);
+	struct inode *inode = container_of(call, struct inode, commit.call);
+
+	if (!rep->status)
+		compare_sets(inode, &rep->attr.attr);
+	commit_over(inode, rep->status);
 }
 
 static void make_answered(struct make_entry *entry, int status)

@@ -392,10 +392,10 @@ static bool learn_bare_locked(struct inode *inode, const struct attr *attr)
 }
 
 /* Also by names in it: of the attributes the server's answers may tell older ones. */
-static bool is_changed_here_locked(const struct inode *inode)
+static bool is_changed_here_locked(const struct inode *inode, const struct attr *attr)
 {
 	return inode->nsets || inode->queued || atomic_load(&inode->ninside) ||
-	       unmade_any_in(inode->fs->unmade, inode->ino);
+	       (S_ISDIR(attr->mode) && unmade_any_in(inode->fs->unmade, inode->ino));
 }
 
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
@@ -410,7 +410,7 @@ static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t 
 		return true;
 	if (!inode->sized && epoch != inode_epoch(inode->fs))
 		return false;
-	if (!inode->nchanging && !is_changed_here_locked(inode))
+	if (!inode->nchanging && !is_changed_here_locked(inode, attr))
 		take_attr_locked(inode, attr);
 	return true;
 }
@@ -425,7 +425,7 @@ static void inode_show_locked(const struct inode *inode, struct attr *attr)
 /* The kernel gets the attributes that are known, or else those of the answer. */
 static void see_locked(const struct inode *inode, const struct attr *attr, struct attr *seen)
 {
-	bool known = inode->attr.ino && (inode->attr_valid || is_changed_here_locked(inode));
+	bool known = inode->attr.ino && (inode->attr_valid || is_changed_here_locked(inode, attr));
 
 	*seen = known ? inode->attr : merge_locked(inode, attr);
 	inode_show_locked(inode, seen);
@@ -631,7 +631,7 @@ void inode_changed_since(
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another change that began and ended meanwhile may be the newer one. */
-	inode->doubt |= is_changed_here_locked(inode) ||
+	inode->doubt |= is_changed_here_locked(inode, attr) ||
 			(inode->fs->sharing && inode->changed_at > epoch) ||
 			(move && inode->changed_move >= move);
 	change_begin_locked(inode, epoch);

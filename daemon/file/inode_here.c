@@ -5,8 +5,11 @@
 
 void inode_settle_squash_locked(struct inode *inode)
 {
-	if (session_squash(inode->fs->session).kind != SQUASH_NONE)
-		inode->attr_valid = false;
+	if (session_squash(inode->fs->session).kind == SQUASH_NONE || inode->orphan ||
+		inode->returned)
+		return;
+	inode->attr_valid = false;
+	inode_next_epoch(inode->fs);
 }
 
 void inode_settle_squash(struct inode *inode)

@@ -44,6 +44,11 @@ bool name_queue_has_room(struct name_queue *r)
 	return room;
 }
 
+static bool sets_owner(const struct name_change *one)
+{
+	return one->kind == NAME_MKDIR || one->kind == NAME_SYMLINK || one->kind == NAME_SET;
+}
+
 /* Of the directories that it changes names in. */
 static void count_inside(const struct name_change *one, int change)
 {
@@ -224,13 +229,13 @@ static void end_one(
 		unmade_lose_number(inode->fs->unmade);
 	if (status)
 		r->hooks->refused(inode, one, status);
-	else
+	else if (sets_owner(one))
 		inode_settle_squash(inode);
-	count_inside(one, -1);
 	if (one->dir)
 		inode_settle_names(one->dir);
 	if (one->new_dir)
 		inode_settle_names(one->new_dir);
+	count_inside(one, -1);
 	if (one->kind != NAME_SET)
 		r->hooks->settle(inode, thread);
 	if (one->replaced)

@@ -28,7 +28,9 @@ struct sync_state {
 /* After the session's end, and tells then. */
 static bool begins_anew(const struct request *req)
 {
-	return fs_may_share(req->thread->fs) && op_ends_with_session(req, -EIO);
+	const struct fs *fs = req->thread->fs;
+
+	return fs_may_share(fs) && !session_lost(fs->session) && op_ends_with_session(req, -EIO);
 }
 
 /* An abandoned request has no caller to tell, and its handle may be gone. */

@@ -155,6 +155,23 @@ static void reply__fields_arrive_in_their_places(void **state)
 	assert_int_equal(out.entry.head[3].region, 2);
 }
 
+/* No op that lends numbers leaves them as they were in memory. */
+static void replies__bring_what_is_lent(void **state)
+{
+	static const enum rpc_op ops[] = {RPC_CREATE, RPC_MKDIR, RPC_SYMLINK, RPC_LINK};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(ops); i++) {
+		struct rpc_reply in = reply_of(ops[i]), out;
+		size_t len;
+
+		memset(&out, 0x55, sizeof(out));
+		assert_int_equal(rpc_reply_encode(&in, VERSION, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_decode(&out, VERSION, buf, len), 0);
+		assert_int_equal(out.entry.lent.first, 70);
+		assert_int_equal(out.entry.lent.n, 3);
+	}
+}
+
 static void error_reply__carries_its_text(void **state)
 {
 	struct rpc_reply in = {.op = RPC_CREATE, .slot = 1, .seq = 2, .status = -ENOSPC};
@@ -885,6 +902,7 @@ int main(void)
 		cmocka_unit_test(request__rights_arrive_in_their_places),
 		cmocka_unit_test(reply__comes_back_the_same),
 		cmocka_unit_test(reply__fields_arrive_in_their_places),
+		cmocka_unit_test(replies__bring_what_is_lent),
 		cmocka_unit_test(error_reply__carries_its_text),
 		cmocka_unit_test(error_reply__long_text_is_cut),
 		cmocka_unit_test(reply__slot_and_sequence_follow_the_op),

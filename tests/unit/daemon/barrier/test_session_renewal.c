@@ -510,18 +510,63 @@ static void fsync_and_close__while_the_session_is_renewed_tell_that_names_are_lo
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
 }
 
-/* As where the kernel can't share a file that is open for writing. */
-static void fsync__tells_that_names_are_lost_if_there_is_no_other_session(void **state)
+/* The mount is lost before the loss is noted, as where the kernel can't share a file that is open
+ * for writing, or after it. */
+static void sync_on_a_lost_mount(bool loses, bool forgets, int expected)
 {
-	lose_name(true);
+	lose_name(loses);
 	way_barrier(make_by_handle(0, OP_FSYNC));
 	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
 		remote_tick(fx.threads[i], now_ms());
 	fs_fixture_turn(&fx, 0);
 	fs_fixture_turn(&fx, 1);
 	assert_false(name_queue_any(fx.fs.name_queue));
+	if (forgets)
+		turn_all();
+	assert_int_equal(is_forgotten(), forgets);
 	session_lose(&fx.session, "test");
 	turn_all();
+	assert_int_equal(began[0], 1);
+	way_barrier_over(fx.requests[0], 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), expected);
+}
+
+static void fsync__tells_that_names_are_lost_if_there_is_no_other_session(void **state)
+{
+	sync_on_a_lost_mount(true, false, -EIO);
+}
+
+static void fsync__tells_that_names_are_lost_if_the_next_session_does_not_come(void **state)
+{
+	sync_on_a_lost_mount(true, true, -EIO);
+}
+
+static void fsync__on_a_lost_mount_that_has_lost_no_names(void **state)
+{
+	sync_on_a_lost_mount(false, true, 0);
+	/* Where the kernel can't share a file, the old session's end is the last there is. */
+	end_session();
+	way_barrier(make_by_handle(0, OP_FSYNC));
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+/* Another thread may have ended the names already, and this one has not seen that the session ends.
+ */
+static void fsync__that_ends_while_the_session_does_begins_anew(void **state)
+{
+	struct inode *gone;
+
+	atomic_store(&fx.fs.sharing, false);
+	fx.fs.options.session.converts = true;
+	fx.fs.options.names = NAMES_LOCAL;
+	gone = add_gone();
+	end_session();
+	fx.handle.writes = true;
+	way_barrier(make_by_handle(0, OP_FLUSH));
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	inode_put(gone);
+	turn_all();
+	lose_names_and_renew();
 	assert_int_equal(began[0], 1);
 	way_barrier_over(fx.requests[0], 0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
@@ -636,6 +681,9 @@ int main(void)
 		CASE(renewal__is_when_all_threads_are_idle),
 		CASE(fsync_and_close__while_the_session_is_renewed_tell_that_names_are_lost),
 		CASE(fsync__tells_that_names_are_lost_if_there_is_no_other_session),
+		CASE(fsync__tells_that_names_are_lost_if_the_next_session_does_not_come),
+		CASE(fsync__on_a_lost_mount_that_has_lost_no_names),
+		CASE(fsync__that_ends_while_the_session_does_begins_anew),
 		CASE(fsync__while_the_session_is_renewed_without_a_loss),
 		CASE(names__that_were_changed_here_are_as_the_server_has_them),
 		CASE(renewal__without_a_server__ends_what_is_held),
