@@ -1,7 +1,7 @@
 #!/bin/bash
 # unseen.sh [FILE...] - finds conditions of tests that can fail unseen: a command behind !, and all but the last of a
-# chain of &&, where more follows in the function. The shell goes on after such a failure (bash(1), -e), and the function returns what comes
-# last. Of no FILE: of all bats files and their helpers.
+# chain of &&, where more follows in the function. The shell goes on after such a failure (bash(1), -e), and the
+# function returns what comes last. Of no FILE: of all bats files and their helpers.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 awk '
 function trimmed(line) { sub(/^[ \t]+/, "", line); sub(/[ \t]+$/, "", line); return line }
-# An odd number of quotes: the end of a text for another shell. A chain is told when the line behind it is known.
+# A chain is told when the line behind it is known.
 function tell(next_line) {
 	if (chain != "" && next_line != "}") {
 		print where ": " chain
@@ -31,6 +31,7 @@ FNR == 1 { tell("}"); whole = "" }
 	if (line ~ /(&&|\|\||\\)$/)
 		next
 	whole = trimmed(whole)
+	# An odd number of quotes: the end of a text for another shell.
 	last = odd = whole
 	sub(/.*&& */, "", last)
 	if (whole ~ /^! / && whole !~ /\|\||&&/ && gsub(/'\''/, "", odd) % 2 == 0) {

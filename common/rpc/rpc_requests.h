@@ -334,8 +334,8 @@ enum rpc_name_kind {
 	 * session it leaves out what SETATTR would refuse. */
 	NAME_SET,
 	NAME_SYMLINK, /* of a lent number */
-	/* LINK of what is no directory, and has a name. It uses up a lent number, whose room it
-	   takes. */
+	/* LINK of what is no directory, and has a name. It uses up a lent number, and takes its
+	 * room. */
 	NAME_LINK,
 };
 

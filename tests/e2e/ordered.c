@@ -1,6 +1,6 @@
-/* ordered.c - makes and removes files and their names, and gives folders other owners and names, in an order
- * that a seed tells, and finds out afterwards how far that has come. For mounts whose daemon or
- * server dies meanwhile.
+/* ordered.c - makes and removes files and their names, and gives folders other owners and names, in
+ * an order that a seed tells, and finds out afterwards how far that has come. For mounts whose
+ * daemon or server dies meanwhile.
  *
  *     ordered run DIR LOG SEED STEPS [large]
  *         changes DIR step by step, until all are done or one fails. LOG, on another filesystem,

@@ -116,24 +116,35 @@ static void symlinks__out_of_range(void **state)
 	assert_change_refused(&change);
 }
 
+/* As it comes out of a message; name, text: the lengths of its name, and of its new name or target.
+ */
+static struct rpc_name_change recoded(
+	const struct rpc_name_change *change, size_t name, size_t text)
+{
+	static uint8_t bytes[128];
+	struct rpc_name_change out;
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, bytes, sizeof(bytes));
+	assert_true(rpc_put_name_change(&w, change));
+	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(change->kind, name, text));
+	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
+	assert_true(rpc_get_name_change(&r, &out));
+	assert_int_equal(wire_in_left(&r), 0);
+	return out;
+}
+
 static void link__comes_back_the_same(void **state)
 {
 	struct rpc_name_change link = {2, 9, 5, .name = {"a", 1}, .kind = NAME_LINK,
 				       .lent = UINT64_MAX},
 			       out;
-	uint8_t bytes[128];
-	struct wire_out w;
-	struct wire_in r;
 
-	wire_out_init(&w, bytes, sizeof(bytes));
-	assert_true(rpc_put_name_change(&w, &link));
-	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_LINK, 1, 0));
-	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
-	assert_true(rpc_get_name_change(&r, &out));
+	out = recoded(&link, 1, 0);
 	assert_int_equal(out.kind, NAME_LINK);
 	assert_int_equal(out.ino, 9);
 	assert_int_equal(out.lent, UINT64_MAX);
-	assert_int_equal(wire_in_left(&r), 0);
 	link.keep = true;
 	assert_change_refused(&link);
 }
@@ -143,21 +154,13 @@ static void symlink__comes_back_the_same(void **state)
 	struct rpc_name_change link = {2, 9, 5, .name = {"a", 1}, .kind = NAME_SYMLINK, .uid = 7,
 				       .gid = UINT32_MAX, .target = {"../b/c", 6}},
 			       out;
-	uint8_t bytes[128];
-	struct wire_out w;
-	struct wire_in r;
 
-	wire_out_init(&w, bytes, sizeof(bytes));
-	assert_true(rpc_put_name_change(&w, &link));
-	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_SYMLINK, 1, 6));
-	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
-	assert_true(rpc_get_name_change(&r, &out));
+	out = recoded(&link, 1, 6);
 	assert_int_equal(out.kind, NAME_SYMLINK);
 	assert_int_equal(out.uid, 7);
 	assert_int_equal(out.gid, UINT32_MAX);
 	assert_int_equal(out.target.len, 6);
 	assert_memory_equal(out.target.s, "../b/c", 6);
-	assert_int_equal(wire_in_left(&r), 0);
 }
 
 static void set__comes_back_the_same(void **state)
@@ -172,17 +175,9 @@ static void set__comes_back_the_same(void **state)
 				       .atime = INT64_MIN,
 				       .mtime = INT64_MAX},
 			       out;
-	uint8_t bytes[128];
-	struct wire_out w;
-	struct wire_in r;
 
-	wire_out_init(&w, bytes, sizeof(bytes));
-	assert_true(rpc_put_name_change(&w, &set));
-	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_SET, 0, 0));
-	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
-	assert_true(rpc_get_name_change(&r, &out));
+	out = recoded(&set, 0, 0);
 	assert_memory_equal(&out, &set, sizeof(set));
-	assert_int_equal(wire_in_left(&r), 0);
 }
 
 static void name_changes__come_back_the_same(void **state)
@@ -190,15 +185,8 @@ static void name_changes__come_back_the_same(void **state)
 	struct rpc_name_change moved = {2, 9, 5, true, {"old", 3}, NAME_MOVE, .new_parent = 7,
 				       .replaced = UINT64_MAX, .new_name = {"new", 3}},
 			       out;
-	uint8_t bytes[128];
-	struct wire_out w;
-	struct wire_in r;
 
-	wire_out_init(&w, bytes, sizeof(bytes));
-	assert_true(rpc_put_name_change(&w, &moved));
-	assert_int_equal(wire_out_len(&w), rpc_name_change_bytes(NAME_MOVE, 3, 3));
-	r = rpc_tail_reader(&(struct rpc_tail){bytes, (uint32_t)wire_out_len(&w), VERSION});
-	assert_true(rpc_get_name_change(&r, &out));
+	out = recoded(&moved, 3, 3);
 	assert_int_equal(out.kind, NAME_MOVE);
 	assert_int_equal(out.new_parent, 7);
 	assert_int_equal(out.replaced, UINT64_MAX);
